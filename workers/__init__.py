@@ -1,0 +1,1 @@
+"""Human approvals for LangChain and LangGraph agents on many workers."""

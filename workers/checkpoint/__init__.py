@@ -1,0 +1,1 @@
+"""Checkpointers and stores for LangGraph on Redis."""

@@ -1,0 +1,116 @@
+"""Every error Placet raises, under one root, retryable and permanent told apart by base class."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypedDict
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class Issue(TypedDict):
+    """One thing wrong with a decision: where (`/edited_action/args/amount`) and what."""
+
+    path: str
+    message: str
+
+
+class PlacetError(Exception):
+    """Root of all errors that Placet raises."""
+
+
+class RetryableError(PlacetError):
+    """Base of errors that may pass by themselves: the same call can be made again."""
+
+
+class PermanentError(PlacetError):
+    """Base of errors that the same call will meet again."""
+
+
+class StoreUnavailable(RetryableError):
+    """Raised when Redis does not answer; nothing is known to have been changed."""
+
+
+class WaitTimeout(RetryableError):
+    """Raised when `wait` or `stream` reached its timeout before the run did."""
+
+    def __init__(self, run_id: str, seconds: float) -> None:
+        super().__init__(f"run {run_id} did not get there within {seconds:g} s")
+        self.run_id = run_id
+
+
+class LeaseLost(RetryableError):
+    """Raised when a write comes from a worker that no longer holds the thread's lease."""
+
+    def __init__(self, thread_id: str) -> None:
+        super().__init__(f"the lease on thread {thread_id!r} is held by another worker")
+        self.thread_id = thread_id
+
+
+class InvalidSettings(PermanentError):
+    """Raised when a setting, or a file it names, cannot be used; the message names it."""
+
+
+class InvalidAgent(InvalidSettings):
+    """Raised when `langgraph.json` or an agent it lists cannot be loaded."""
+
+
+class UnknownAgent(PermanentError):
+    """Raised when a run names an agent that no loaded `langgraph.json` lists."""
+
+
+class InvalidInput(PermanentError):
+    """Raised when an argument is refused; the message names the field and what would be right."""
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(f"{field}: {message}")
+        self.field = field
+
+
+class NotFound(PermanentError):
+    """Raised when a run, thread or approval request is not there (any more)."""
+
+    def __init__(self, kind: str, key: str) -> None:
+        super().__init__(f"no {kind} {key!r}")
+        self.kind = kind
+        self.key = key
+
+
+class Conflict(PermanentError):
+    """Raised when the record's present state forbids the call; the message says which state."""
+
+
+class AlreadyDecided(Conflict):
+    """Raised when a request has its decision; `decided_by` and `decision` tell whose and which."""
+
+    def __init__(self, approval_id: str, decided_by: str, decision: str) -> None:
+        super().__init__(f"approval {approval_id} was already decided by {decided_by}: {decision}")
+        self.approval_id = approval_id
+        self.decided_by = decided_by
+        self.decision = decision
+
+
+class NotPending(Conflict):
+    """Raised when a request is expired, superseded or cancelled and takes no decision."""
+
+    def __init__(self, approval_id: str, status: str, reason: str = "") -> None:
+        super().__init__(f"approval {approval_id} is {status}" + (f": {reason}" if reason else ""))
+        self.approval_id = approval_id
+        self.status = status
+        self.reason = reason
+
+
+class ChangedSinceSeen(Conflict):
+    """Raised when the digest a reviewer saw is no longer the request's."""
+
+    def __init__(self, approval_id: str) -> None:
+        super().__init__(f"approval {approval_id} has changed since you saw it: look at it again")
+        self.approval_id = approval_id
+
+
+class InvalidDecision(PermanentError):
+    """Raised when a decision does not fit its request; nothing was saved, `issues` say why."""
+
+    def __init__(self, issues: Sequence[Issue]) -> None:
+        super().__init__("; ".join(f"{i['path'] or '/'}: {i['message']}" for i in issues))
+        self.issues = list(issues)

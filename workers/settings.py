@@ -1,0 +1,117 @@
+"""All settings, from the environment (`PLACET_…`), with their defaults and checks."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, fields
+from datetime import timedelta
+from typing import TYPE_CHECKING, get_type_hints
+
+from .errors import InvalidSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Self
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What a process of Placet is told from outside; every field is `PLACET_` and its name in capitals."""
+
+    redis_url: str = "redis://127.0.0.1:6379/0"
+    """Where the records are: Redis 6.2+ or Valkey, `noeviction`, append-only file on."""
+    broker_url: str = ""
+    """Celery's broker; empty means `redis_url`."""
+    namespace: str = "placet"
+    """Prefix of every key, so that several systems can share a server."""
+    config: str = "langgraph.json"
+    """Path of the file that lists the agents."""
+    queues: str = "placet"
+    """Queues a worker consumes, comma-separated."""
+    concurrency: int = 200
+    """Segments one worker process executes at once."""
+    lease_seconds: float = 15.0
+    """A thread's lease; renewed at a third of it, taken over when it has run out."""
+    max_attempts: int = 5
+    """Starts of one segment without progress before the run ends as `error`."""
+    grace_seconds: float = 20.0
+    """How long a warm shutdown waits for segments to reach a checkpoint."""
+    reconcile_seconds: float = 1.0
+    """How often a worker looks for what crashes have left."""
+    events_max: int = 10_000
+    """Events kept of one run; older ones are trimmed and a reader gets `resync`."""
+    events_keep_seconds: float = 86_400.0
+    """How long a run's events are kept past its end."""
+    thread_ttl_seconds: float = 0.0
+    """Lifetime of an idle thread's checkpoints; 0 keeps them until they are deleted."""
+    encryption_key: str = ""
+    """AES key for checkpoints: 16, 24 or 32 characters; empty means none."""
+    allowed_types: str = ""
+    """More types a checkpoint may hold, comma-separated `package.module:Type`."""
+    log_format: str = "console"
+    """`console` or `json`."""
+
+    @classmethod
+    def from_env(cls, env: Mapping[str, str] | None = None, **overrides: object) -> Self:
+        """Read the environment; `overrides` that are not None win.
+
+        Raises:
+            InvalidSettings: when a value has the wrong type or range; the message names the variable.
+        """
+        env = os.environ if env is None else env
+        hints = get_type_hints(cls)
+        values: dict[str, object] = {}
+        for field in fields(cls):
+            name = f"PLACET_{field.name.upper()}"
+            if (override := overrides.pop(field.name, None)) is not None:
+                values[field.name] = override
+            elif text := env.get(name, "").strip():
+                try:
+                    values[field.name] = hints[field.name](text)
+                except ValueError:
+                    kind = "a whole number" if hints[field.name] is int else "a number"
+                    raise InvalidSettings(f"{name}: {text!r} is not {kind}") from None
+        if overrides:
+            raise InvalidSettings(f"unknown setting {min(overrides)!r}")
+        settings = cls(**values)  # type: ignore[arg-type]
+        settings.check()
+        return settings
+
+    def check(self) -> None:
+        """Refuse values outside their range.
+
+        Raises:
+            InvalidSettings: naming the variable and what would be right.
+        """
+        for name in ("concurrency", "max_attempts", "events_max"):
+            if getattr(self, name) < 1:
+                raise InvalidSettings(f"PLACET_{name.upper()}: must be at least 1")
+        for name in ("lease_seconds", "reconcile_seconds"):
+            if getattr(self, name) <= 0:
+                raise InvalidSettings(f"PLACET_{name.upper()}: must be above 0")
+        for name in ("grace_seconds", "events_keep_seconds", "thread_ttl_seconds"):
+            if getattr(self, name) < 0:
+                raise InvalidSettings(f"PLACET_{name.upper()}: must not be negative")
+        if not self.namespace or any(c in self.namespace for c in "{} \n"):
+            raise InvalidSettings("PLACET_NAMESPACE: must not be empty or hold braces or white space")
+        if self.encryption_key and len(self.encryption_key.encode()) not in (16, 24, 32):
+            raise InvalidSettings("PLACET_ENCRYPTION_KEY: must be 16, 24 or 32 bytes long")
+        if self.log_format not in ("console", "json"):
+            raise InvalidSettings("PLACET_LOG_FORMAT: must be console or json")
+        if not self.queue_names:
+            raise InvalidSettings("PLACET_QUEUES: must name at least one queue")
+
+    @property
+    def broker(self) -> str:
+        """The broker's URL."""
+        return self.broker_url or self.redis_url
+
+    @property
+    def queue_names(self) -> tuple[str, ...]:
+        """The queues a worker consumes."""
+        return tuple(q for q in (part.strip() for part in self.queues.split(",")) if q)
+
+    @property
+    def lease(self) -> timedelta:
+        """A thread's lease."""
+        return timedelta(seconds=self.lease_seconds)

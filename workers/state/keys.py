@@ -1,0 +1,65 @@
+"""Names of all keys in Redis, for Python and for the Lua scripts, under one hash tag.
+
+A later partition by thread would change this file alone: everything else asks it for names.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+_TEMPLATES = {
+    # counters and sets over everything
+    "fence": "fence",  # string: the last fencing token given, never deleted
+    "leases": "leases",  # zset: thread id -> lease expiry, ms
+    "timers": "timers",  # zset: run id -> due, ms (start_at, wake_at)
+    "runs": "runs",  # zset: run id -> created, ms
+    "runs_in": "runs:in:{}",  # zset by status: run id -> created, ms
+    "outbox": "outbox:{}",  # zset by queue: run id -> when to send its wake-up (again), ms
+    "approvals": "approvals",  # zset: approval id -> created, ms
+    "approvals_in": "approvals:in:{}",  # zset by status: approval id -> created, ms
+    "approvals_stream": "approvals:stream",  # stream: what happened to approval requests
+    "workers": "workers",  # zset: worker id -> last seen, ms
+    "worker": "worker:{}",  # hash: what a worker says of itself
+    # one run
+    "run": "run:{}",  # hash
+    "run_events": "run:{}:events",  # stream, ids are 1-0, 2-0, …
+    "run_approvals": "run:{}:approvals",  # zset: approval id -> created, ms
+    "run_pause": "run:{}:pause",  # list: approval ids of the pause the run is in, in order
+    # one thread
+    "thread": "thread:{}",  # hash: repair, deleted_at
+    "thread_runs": "thread:{}:runs",  # zset: run id -> created, ms
+    "thread_queue": "thread:{}:queue",  # list: run ids, the first is the thread's current run
+    "lease": "thread:{}:lease",  # hash: token, run_id, owner
+    "checkpoint": "thread:{}:checkpoint",  # hash: the checkpointer's
+    # one approval request
+    "approval": "approval:{}",  # hash
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """Key names of one namespace: `keys("run", run_id)`."""
+
+    namespace: str = "placet"
+
+    @property
+    def prefix(self) -> str:
+        """What all keys begin with; the braces are Redis Cluster's hash tag."""
+        return f"{{{self.namespace}}}:"
+
+    def __call__(self, name: str, *ids: str) -> str:
+        # plain replacement: an id may hold braces itself
+        template = _TEMPLATES[name]
+        return self.prefix + (template.replace("{}", ids[0], 1) if ids else template)
+
+
+def lua_prelude() -> str:
+    """Lua functions that name the same keys: `K.run(id)`, with the prefix in `KEYS[1]`."""
+    lines = ["local P = KEYS[1]", "local K = {}"]
+    for name, template in _TEMPLATES.items():
+        head, _, tail = template.partition("{}")
+        if "{}" in template:
+            lines.append(f"function K.{name}(id) return P..'{head}'..id..'{tail}' end")
+        else:
+            lines.append(f"K.{name} = P..'{head}'")
+    return "\n".join(lines) + "\n"
