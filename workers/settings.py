@@ -13,6 +13,17 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Self
 
+_LEAST = {
+    "concurrency": 1,
+    "max_attempts": 1,
+    "events_max": 1,
+    "lease_seconds": 0.1,
+    "reconcile_seconds": 0.05,
+    "grace_seconds": 0,
+    "events_keep_seconds": 0,
+    "thread_ttl_seconds": 0,
+}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
@@ -83,15 +94,9 @@ class Settings:
         Raises:
             InvalidSettings: naming the variable and what would be right.
         """
-        for name in ("concurrency", "max_attempts", "events_max"):
-            if getattr(self, name) < 1:
-                raise InvalidSettings(f"PLACET_{name.upper()}: must be at least 1")
-        for name in ("lease_seconds", "reconcile_seconds"):
-            if getattr(self, name) <= 0:
-                raise InvalidSettings(f"PLACET_{name.upper()}: must be above 0")
-        for name in ("grace_seconds", "events_keep_seconds", "thread_ttl_seconds"):
-            if getattr(self, name) < 0:
-                raise InvalidSettings(f"PLACET_{name.upper()}: must not be negative")
+        for name, least in _LEAST.items():
+            if getattr(self, name) < least:
+                raise InvalidSettings(f"PLACET_{name.upper()}: must be at least {least:g}")
         if not self.namespace or any(c in self.namespace for c in "{} \n"):
             raise InvalidSettings("PLACET_NAMESPACE: must not be empty or hold braces or white space")
         if self.encryption_key and len(self.encryption_key.encode()) not in (16, 24, 32):

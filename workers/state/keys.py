@@ -48,6 +48,7 @@ class Keys:
         return f"{{{self.namespace}}}:"
 
     def __call__(self, name: str, *ids: str) -> str:
+        """Name one key; `ids` fills the template's blank."""
         # plain replacement: an id may hold braces itself
         template = _TEMPLATES[name]
         return self.prefix + (template.replace("{}", ids[0], 1) if ids else template)
