@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,9 @@ if TYPE_CHECKING:
     from redis.asyncio import Redis
 
     from ..settings import Settings
+
+# read by langgraph when it is first imported: a checkpoint then constructs no type that is not allowed
+os.environ.setdefault("LANGGRAPH_STRICT_MSGPACK", "true")
 
 
 def checkpointer(redis: Redis, settings: Settings) -> BaseCheckpointSaver[Any]:
