@@ -17,12 +17,13 @@ from placet import Placet
 from placet.settings import Settings
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import Awaitable, Callable
 
     from placet import Approval, Run
 
 AGENTS = Path(__file__).parent / "acceptance" / "agents" / "langgraph.json"
 PATIENCE = 60
+QUICK = {"lease_seconds": 3.0, "reconcile_seconds": 0.3, "grace_seconds": 5.0, "concurrency": 8}
 
 
 class Effect(NamedTuple):
@@ -37,7 +38,7 @@ class Effect(NamedTuple):
 async def wait_until(look: Callable[[], Awaitable[Any]], *, seconds: float = PATIENCE) -> Any:
     """Look again and again until there is something to see, and return it."""
     async with asyncio.timeout(seconds):
-        while not (found := await look()):
+        while not (found := await look()):  # noqa: ASYNC110 - what it looks for happens in another process
             await asyncio.sleep(0.02)
     return found
 
@@ -82,14 +83,8 @@ class Fleet:
         self.barriers = folder / "barriers"
         self.barriers.mkdir()
         self.effects_file = folder / "effects.log"
-        self.settings = Settings.from_env(
-            {},
-            redis_url=redis_url,
-            namespace=name,
-            queues=name,
-            config=str(AGENTS),
-            **{"lease_seconds": 3.0, "reconcile_seconds": 0.3, "grace_seconds": 5.0, "concurrency": 8} | settings,
-        )
+        own = {"redis_url": redis_url, "namespace": name, "queues": name, "config": str(AGENTS)}
+        self.settings = Settings.from_env({}, **(own | QUICK | settings))
         self.workers: list[WorkerProcess] = []
 
     def env(self, **more: str) -> dict[str, str]:
