@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +15,8 @@ from placet import Placet
 from placet.settings import Settings
 
 if TYPE_CHECKING:
+    import contextlib
+    import signal
     from collections.abc import Awaitable, Callable
 
     from placet import Approval, Run

@@ -10,6 +10,7 @@ from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.tools import tool
 from langgraph.types import interrupt
+
 from placet.middleware.testing import Call, ScriptedModel, Step
 
 if TYPE_CHECKING:
