@@ -187,7 +187,7 @@ async def test_types_in_state_and_interrupt(fleet: Fleet, placet: Placet) -> Non
     assert asked.value["text"] == "日本語 🚀"
     await placet.decide(asked.id, {"type": "answer", "value": "ok"}, reviewer="ann")
     kinds = (await end(placet, run)).result["kinds"]
-    assert {"Decimal", "datetime", "UUID"} <= set(kinds)
+    assert {"Decimal", "datetime", "UUID"} <= set(kinds.values())
 
 
 async def test_a_sync_tool(fleet: Fleet, placet: Placet) -> None:
