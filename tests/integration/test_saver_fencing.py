@@ -6,11 +6,10 @@ import pytest
 from langgraph.checkpoint.conformance.test_utils import generate_checkpoint, generate_metadata
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Send
-from typing_extensions import TypedDict
-
 from placet.checkpoint.saver import TOKEN, RedisSaver
 from placet.errors import LeaseLost
 from placet.state.keys import Keys
+from typing_extensions import TypedDict
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -46,7 +45,9 @@ async def prune_all(saver: RedisSaver, token: int | None) -> Any:
     return await saver.aprune(["t"], strategy="delete", token=token)
 
 
-writes = pytest.mark.parametrize("write", [put, put_writes, delete, prune, prune_all], ids=lambda w: w.__name__)
+writes = pytest.mark.parametrize(
+    "write", [put, put_writes, delete, prune, prune_all], ids=lambda w: w.__name__
+)
 
 
 @writes
@@ -89,6 +90,7 @@ async def test_upkeep_without_token_is_refused_on_a_leased_thread(redis: Redis) 
     await redis.hset(LEASE, "token", "7")
     with pytest.raises(LeaseLost):
         await saver.adelete_for_runs(["r"])
+    await saver.adelete_for_runs(["another"])
     with pytest.raises(LeaseLost):
         await saver.acopy_thread("other", "t")
     await saver.acopy_thread("t", "other")

@@ -22,10 +22,9 @@ from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage, Too
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from langgraph.store.base import Item
 from langgraph.types import Command, Interrupt, Overwrite, Send
-from pydantic import BaseModel, Field, PrivateAttr
-
 from placet.checkpoint.serde import CheckpointSerde, parse_allowed_types
 from placet.errors import InvalidSettings, UnreadableCheckpoint, UnstorableType
+from pydantic import BaseModel, Field, PrivateAttr
 
 
 class Colour(enum.Enum):
@@ -146,14 +145,16 @@ STORABLE: list[Any] = [
     seen_ticket(),
     HumanMessage("hi", id="1", additional_kwargs={"x": Decimal(1)}),
     AIMessage([{"type": "text", "text": "a"}], tool_calls=[{"name": "t", "args": {"a": 1}, "id": "c"}]),
-    AIMessageChunk("part"),
+    AIMessageChunk(content="part"),
     ToolMessage("r", tool_call_id="c", artifact={"raw": b"\xff", "ticket": seen_ticket(), "t": (1, 2)}),
     Document("text", metadata={"at": date(2026, 1, 1)}),
     Send("node", {"x": (1,)}, timeout=3),
     Command(update={"a": 1}, goto=[Send("n", 1)], resume={"i": False}),
     Overwrite([1]),
     Interrupt({"q": 1}, id="i", response_schema={"type": "object"}),
-    Item(value={"a": 1}, key="k", namespace=("n",), created_at=datetime.now(UTC), updated_at=datetime.now(UTC)),
+    Item(
+        value={"a": 1}, key="k", namespace=("n",), created_at=datetime.now(UTC), updated_at=datetime.now(UTC)
+    ),
     _DeltaSnapshot([HumanMessage("hi")]),
     np.float64(1.5),
     np.int8(3),

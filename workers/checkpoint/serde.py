@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import ormsgpack
-from langgraph.checkpoint.serde._msgpack import SAFE_MSGPACK_TYPES
+from langgraph.checkpoint.serde._msgpack import SAFE_MSGPACK_TYPES, STRICT_MSGPACK_ENABLED
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from pydantic import BaseModel
 
@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 
 _FORMAT = "placet"
 _SETTING = "PLACET_ALLOWED_TYPES"
+_LATE = (
+    "the graph's schemas are not known, because langgraph was imported without LANGGRAPH_STRICT_MSGPACK=true"
+    " (importing placet.checkpoint before it sets that)"
+)
 _VALUE, _MODEL, _DATACLASS, _ENUM, _NAMED_TUPLE, _MAP = range(6)
 _OPTIONS = (
     ormsgpack.OPT_PASSTHROUGH_BIG_INT
@@ -167,9 +171,9 @@ class _Packer:
     def name(self, cls: type) -> tuple[str, str]:
         module, qualname = cls.__module__, cls.__qualname__
         if not _is_allowed(self.allowed, module, qualname):
+            why = "it is in no schema of the graph" if STRICT_MSGPACK_ENABLED else _LATE
             raise UnstorableType(
-                f"{module}.{qualname}",
-                f"it is in no schema of the graph; to allow it add {module}:{qualname} to {_SETTING}",
+                f"{module}.{qualname}", f"{why}; to allow it add {module}:{qualname} to {_SETTING}"
             )
         try:
             found = _find(sys.modules.get(module), qualname)
