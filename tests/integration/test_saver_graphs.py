@@ -125,17 +125,17 @@ class Outsider(BaseModel):
     n: int
 
 
-async def test_types_in_the_schemas_are_allowed_by_themselves_and_others_refused(redis: Redis) -> None:
+@pytest.mark.parametrize("key", [None, "k" * 16])
+async def test_types_in_the_schemas_are_allowed_by_themselves_and_others_refused(
+    redis: Redis, key: str | None
+) -> None:
+    saver = RedisSaver(redis, encryption_key=key)
+
     def graph(other: Any) -> CompiledStateGraph[Any, Any, Any, Any]:
         def node(state: Typed) -> dict[str, Any]:
             return {"mood": Mood.CALM, "other": other}
 
-        return (
-            StateGraph(Typed)
-            .add_node("node", node)
-            .add_edge(START, "node")
-            .compile(checkpointer=RedisSaver(redis))
-        )
+        return StateGraph(Typed).add_node("node", node).add_edge(START, "node").compile(checkpointer=saver)
 
     order = Order(amount=Decimal("1.10"), mood=Mood.CALM)
     await graph({"k": (1, 2)}).ainvoke({"order": order}, thread())
@@ -214,11 +214,7 @@ def reply(state: Chat) -> dict[str, Any]:
 
 async def test_a_sync_node_invokes_a_subgraph_and_reads_state_from_its_thread(redis: Redis) -> None:
     saver = RedisSaver(redis)
-    child = (
-        StateGraph(Chat)
-        .add_node("say", lambda state: {"messages": [AIMessage("child")]})
-        .add_edge(START, "say")
-    )
+    child = StateGraph(Chat).add_node("say", reply).add_edge(START, "say")
     inner = child.compile()
     history: list[Any] = []
 

@@ -1,14 +1,18 @@
 from __future__ import annotations
 
+import sys
 from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated, Any
 
 import pytest
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langgraph.channels import DeltaChannel
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.graph import START, StateGraph
 from langgraph.graph.message import add_messages
 from placet.checkpoint.saver import RedisSaver
+from placet.checkpoint.serde import CheckpointSerde
 from placet.errors import Conflict, InvalidInput, InvalidSettings, StoreUnavailable, UnreadableCheckpoint
 from placet.state.keys import Keys
 from redis.asyncio import Redis
@@ -16,6 +20,7 @@ from typing_extensions import TypedDict
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
+    from langgraph.checkpoint.serde.base import SerializerProtocol
     from langgraph.graph.state import CompiledStateGraph
 
 
@@ -228,6 +233,36 @@ async def test_encrypted_at_rest(redis: Redis) -> None:
     await say(RedisSaver(redis), "plain", thread("plain"))
     with pytest.raises(UnreadableCheckpoint, match="not encrypted"):
         await saver.aget_tuple(thread("plain"))
+
+
+async def test_encryption_without_its_package_names_the_extra(
+    redis: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "Crypto.Cipher", None)
+    with pytest.raises(InvalidSettings, match=r"placet\[encryption\]"):
+        RedisSaver(redis, encryption_key="k" * 16)
+
+
+OWN = [JsonPlusSerializer(), EncryptedSerializer.from_pycryptodome_aes(CheckpointSerde(), key=b"k" * 16)]
+
+
+@pytest.mark.parametrize("serde", OWN, ids=["plain", "encrypted"])
+async def test_a_serializer_of_the_users(redis: Redis, serde: SerializerProtocol) -> None:
+    for turn in range(3):
+        texts = await say(RedisSaver(redis, serde=serde), f"question {turn}")
+    assert len(texts) == 6
+    stored: dict[Any, Any] = await redis.hgetall(Keys()("checkpoint", "t"))
+    elements = [name for name in stored if name[:1] == b"e"]
+    assert len(elements) == (0 if isinstance(serde, EncryptedSerializer) else 6)
+
+
+async def test_elements_are_shared_by_workers(redis: Redis) -> None:
+    await say(RedisSaver(redis), "first")
+    before = await redis.hgetall(Keys()("checkpoint", "t"))
+    await say(RedisSaver(redis), "second")
+    names = await redis.hkeys(Keys()("checkpoint", "t"))
+    assert sum(name[:1] == b"e" for name in before) == 2
+    assert sum(name[:1] == b"e" for name in names) == 4
 
 
 async def test_unusable_options_are_refused(redis: Redis) -> None:

@@ -17,6 +17,8 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage, ToolMessage
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
@@ -163,7 +165,9 @@ STORABLE: list[Any] = [
 
 @pytest.mark.parametrize("value", STORABLE, ids=lambda v: f"{type(v).__name__} {v!r:.30}")
 def test_comes_back_with_its_type(value: Any) -> None:
-    back = ALLOWED.loads_typed(ALLOWED.dumps_typed(value))
+    stored = ALLOWED.dumps_typed(value)
+    back = ALLOWED.loads_typed(stored)
+    assert ALLOWED.dumps_typed(back) == stored
     assert back == value or (isinstance(value, bytearray) and back == bytes(value))
     assert repr(back) == repr(value) or isinstance(value, bytearray | set | frozenset)
     if not isinstance(value, bytearray):
@@ -311,6 +315,76 @@ def test_constructors_in_data_import_nothing_and_stay_data() -> None:
     assert back == messages
     assert back[1].tool_calls[0]["args"]["payload"] == CONSTRUCTOR
     assert "antigravity" not in sys.modules
+
+
+PLAIN = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False)
+    | st.text(st.characters(exclude_categories=["Cs"]))
+    | st.binary()
+    | st.decimals(allow_nan=False)
+    | st.fractions()
+    | st.datetimes(timezones=st.none() | st.timezones())
+    | st.timedeltas()
+    | st.uuids(),
+    lambda inner: (
+        st.lists(inner)
+        | st.lists(inner).map(tuple)
+        | st.dictionaries(
+            st.text(st.characters(exclude_categories=["Cs"])) | st.integers() | st.uuids(), inner
+        )
+    ),
+    max_leaves=20,
+)
+
+
+@given(PLAIN)
+def test_any_nesting_of_value_types_comes_back(value: Any) -> None:
+    back = ALLOWED.loads_typed(ALLOWED.dumps_typed(value))
+    assert back == value
+    assert repr(back) == repr(value)
+
+
+def test_lone_surrogates_are_replaced() -> None:
+    back = ALLOWED.loads_typed(ALLOWED.dumps_typed({"a": "cut \ud83d", "b\ud83d": 1}))
+    assert back == {"a": "cut ?", "b?": 1}
+
+
+HASHED = """
+from langchain_core.messages import AIMessage
+from placet.checkpoint.codec import Codec
+from placet.checkpoint.serde import CheckpointSerde
+message = AIMessage("a" * 100, id="1", name="n", additional_kwargs={"s": {"a", "b", "c", "d"}})
+print(Codec(CheckpointSerde(), b"").split([message])[0][0].hex())
+"""
+
+
+def test_a_message_has_the_same_digest_in_every_process() -> None:
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", HASHED],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={"PYTHONHASHSEED": seed},
+        ).stdout
+        for seed in ("1", "2", "3")
+    }
+    assert len(found) == 1
+
+
+def test_without_strict_mode_the_refusal_says_why_schemas_are_unknown() -> None:
+    code = (
+        "import langgraph.checkpoint.base, dataclasses;"
+        "from placet.checkpoint.serde import CheckpointSerde;"
+        "A = dataclasses.make_dataclass('A', ['x']); A.__module__ = '__main__';"
+        "CheckpointSerde().dumps_typed(A(1))"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env={})
+    assert "cannot hold __main__.A" in out.stderr
+    assert "LANGGRAPH_STRICT_MSGPACK=true" in out.stderr
 
 
 def test_importing_the_saver_turns_strict_msgpack_on() -> None:
