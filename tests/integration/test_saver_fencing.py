@@ -132,3 +132,31 @@ def _update(node: str, value: int) -> Any:
     from langgraph.types import StateUpdate  # noqa: PLC0415
 
     return StateUpdate(values={"n": value}, as_node=node)
+
+
+@pytest.mark.parametrize("durability", ["sync", "async", "exit"])
+async def test_a_run_that_is_taken_over_stops_and_stores_nothing_more(redis: Redis, durability: Any) -> None:
+    await redis.hset(LEASE, "token", "1")
+    ran = []
+
+    async def take_over(state: State) -> dict[str, Any]:
+        await redis.hset(LEASE, "token", "2")
+        return {"n": 666}
+
+    async def after(state: State) -> dict[str, Any]:
+        ran.append(state)
+        return {"n": 667}
+
+    saver = RedisSaver(redis)
+    graph = (
+        StateGraph(State)
+        .add_sequence([("take_over", take_over), ("after", after)])
+        .add_edge(START, "take_over")
+        .compile(checkpointer=saver)
+    )
+    with pytest.raises(LeaseLost):
+        await graph.ainvoke({"n": 1}, at(1), durability=durability)
+
+    assert ran == [] or durability != "sync"
+    saved = await saver.aget_tuple(at())
+    assert saved is None or saved.checkpoint["channel_values"].get("n") in (None, 1)

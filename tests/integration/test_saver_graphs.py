@@ -13,6 +13,7 @@ from langchain.agents.structured_output import ToolStrategy
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langchain_core.tools import tool
+from langgraph.func import entrypoint, task
 from langgraph.graph import START, StateGraph
 from langgraph.graph.message import add_messages
 from langgraph.types import Command, interrupt
@@ -270,3 +271,28 @@ async def test_structured_answers_are_allowed_with_the_agents_response_types(
     result = await graph.ainvoke({"messages": [HumanMessage("judge")]}, thread())
     stored = (await graph.aget_state(thread())).values["structured_response"]
     assert stored == result["structured_response"] == Verdict.model_validate(args)
+
+
+async def test_functional_api_resumes_without_running_finished_tasks_again(redis: Redis) -> None:
+    calls: list[int] = []
+
+    @task
+    def double(n: int) -> dict[str, Any]:
+        calls.append(n)
+        return {"pair": (n, n * 2)}
+
+    def flow() -> Any:
+        @entrypoint(checkpointer=RedisSaver(redis))
+        async def run(n: int, *, previous: Any = None) -> Any:
+            doubled = await double(n)
+            answer = interrupt("go on?")
+            return entrypoint.final(value=(doubled, answer, previous), save={"last": n})
+
+        return run
+
+    await flow().ainvoke(4, thread())
+    result = await flow().ainvoke(Command(resume="yes"), thread())
+    assert result == ({"pair": (4, 8)}, "yes", None)
+    assert calls == [4]
+    await flow().ainvoke(5, thread())
+    assert (await flow().ainvoke(Command(resume="no"), thread()))[2] == {"last": 4}

@@ -44,10 +44,11 @@ _OPTIONS = (
 class CheckpointSerde(JsonPlusSerializer):
     """Msgpack with types: plain data, the standard library's value types, and classes on an allowlist.
 
-    Allowed classes are pydantic models, dataclasses, enums and named tuples; they are restored from their
-    state, no constructor or validator runs. LangGraph adds the classes that a graph's schemas name. Nothing
-    is imported that is not on the list. A lone surrogate in a string becomes `?`, a bytearray inside another
-    value comes back as equal bytes, and an exception (LangGraph's error writes) as its repr.
+    Allowed classes are pydantic models, dataclasses, enums and named tuples. They are restored from their
+    state: no constructor or validator runs, unless the class has changed since. LangGraph adds the classes
+    that a graph's schemas name; nothing is imported that is not on the list. Three things change on the way:
+    a lone surrogate in a string becomes `?`, a bytearray inside another value bytes, and an exception
+    (LangGraph's error writes) its repr.
     """
 
     def __init__(self, *, allowed_types: Iterable[tuple[str, ...]] = ()) -> None:
