@@ -96,7 +96,7 @@ def invoke(args: Sequence[str]) -> int:
         return _report(error, error.format_message(), as_json, status=error.exit_code)
     except PlacetError as error:
         return _report(error, str(error), as_json)
-    except (KeyboardInterrupt, typer.Abort):
+    except (KeyboardInterrupt, asyncio.CancelledError, typer.Abort):
         return 130
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -108,6 +108,8 @@ def invoke(args: Sequence[str]) -> int:
 
 def _report(error: Exception, message: str, as_json: bool, *, status: int = 1) -> int:
     message = " ".join(plain(message).split())
+    if not message:  # the help was shown instead
+        return status
     if as_json:
         more: dict[str, Any] = vars(error) if isinstance(error, PlacetError) else {}
         body = {"type": type(error).__name__, "message": message, **more}

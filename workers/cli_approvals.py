@@ -43,6 +43,7 @@ _DONE = {
 
 @approvals.command("list")
 def list_approvals(
+    *,
     every: Annotated[bool, typer.Option("--all", help="Decided and expired ones too.")] = False,
     run: OfRun = None,
     thread: OfThread = None,

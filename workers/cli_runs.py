@@ -37,17 +37,16 @@ threads = typer.Typer(no_args_is_help=True, help="Conversations.")
 
 def enqueue(
     agent: Annotated[str, typer.Argument(metavar="AGENT", help="Its name in langgraph.json.")],
+    *,
     value: Annotated[str, typer.Option("--input", help=f"The graph's input: {JSON_HELP}")],
     thread: Annotated[str | None, typer.Option("--thread", help="Thread id; a new one if left out.")] = None,
     run_id: Annotated[str | None, typer.Option("--run-id", help="Same id, same input: the same run.")] = None,
     config: Annotated[str | None, typer.Option("--config", help=f"Run configuration: {JSON_HELP}")] = None,
     context: Annotated[str | None, typer.Option("--context", help=f"Runtime context: {JSON_HELP}")] = None,
-    metadata: Annotated[
-        str | None, typer.Option("--metadata", help=f"Kept with the run: {JSON_HELP}")
-    ] = None,
+    metadata: Annotated[str | None, typer.Option("--metadata", help=f"Kept with it: {JSON_HELP}")] = None,
     principal: Annotated[str | None, typer.Option("--principal", help="On whose behalf it runs.")] = None,
-    queue: Annotated[str | None, typer.Option("--queue", help="Which workers may take it.")] = None,
-    start_at: Annotated[str | None, typer.Option("--start-at", help="ISO 8601 time, or 30s, 5m, 2h.")] = None,
+    queue: Annotated[str, typer.Option("--queue", help="Which workers may take it.")] = "",
+    start_at: Annotated[str | None, typer.Option("--start-at", help="ISO 8601, or 30s, 5m, 2h.")] = None,
     wait: Annotated[
         bool, typer.Option("--wait", help="Wait for its end; exit 1 unless it succeeds.")
     ] = False,
@@ -88,6 +87,7 @@ async def _wait(placet: Placet, run: Run, limit: timedelta | None) -> Run:
 
 @runs.command("list")
 def list_runs(
+    *,
     status: Annotated[str | None, typer.Option("--status", help="Only with this status.")] = None,
     agent: OfAgent = None,
     thread: OfThread = None,
@@ -129,7 +129,7 @@ def watch(
 @runs.command()
 def cancel(
     run_id: RunId,
-    reason: Annotated[str, typer.Option("--reason", help="Kept with the run.")] = "",
+    reason: Annotated[str, typer.Option("--reason", help="Kept with the run.")] = "cancelled",
     as_json: AsJson = False,
 ) -> None:
     """Cancel a pending, waiting or running run."""

@@ -1,4 +1,4 @@
-"""`placet dev`: an embedded server and worker processes for the user's own agents, started again when code changes."""
+"""`placet dev`: an embedded server and workers for the user's own agents, started again when code changes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .processes import Supervisor, on_stop_signal
 from .settings import Settings
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncGenerator
 
 DATA_DIR = Path(".placet")
 _COLOURS = ("cyan", "magenta", "green", "blue", "bright_red", "bright_yellow")
@@ -44,14 +44,15 @@ async def develop(*, processes: int, redis_url: str | None, port: int, reset: bo
         if redis_url is None:
             chosen = port if port_is_free(port) else None
             server = await stack.enter_async_context(
-                embedded_server(data_dir=DATA_DIR.resolve(), port=chosen, reset=reset)
+                embedded_server(data_dir=_absolute(DATA_DIR), port=chosen, reset=reset)
             )
             redis_url = server.url
         log.say(f"server  {redis_url}  (elsewhere: export PLACET_REDIS_URL={redis_url})")
         settings = Settings.from_env(redis_url=redis_url, broker_url=redis_url)
         settings = replace(settings, grace_seconds=min(settings.grace_seconds, _GRACE_SECONDS))
-        log.say(f"agents  {Path(settings.config).resolve()}")
-        changes = _changes(Path(settings.config).resolve().parent)
+        config = _absolute(settings.config)
+        log.say(f"agents  {config}")
+        changes = _changes(config.parent)
         async with contextlib.aclosing(changes):
             await _serve(settings, processes, log=log, stop=stop, changes=changes)
     log.say("stopped")
@@ -66,6 +67,7 @@ class Stop:
         self.supervisor: Supervisor | None = None
 
     def __call__(self) -> None:
+        """Ask, more urgently each time."""
         self.asked.set()
         if self.supervisor is not None:
             self.supervisor.end()
@@ -89,7 +91,7 @@ class Log:
 
 
 async def _serve(
-    settings: Settings, processes: int, *, log: Log, stop: Stop, changes: AsyncIterator[set[str]]
+    settings: Settings, processes: int, *, log: Log, stop: Stop, changes: AsyncGenerator[set[str]]
 ) -> None:
     """Start workers again after each change, until asked to stop."""
     changed = asyncio.ensure_future(anext(changes))
@@ -117,7 +119,11 @@ async def _serve(
     await asyncio.wait({changed})
 
 
-async def _changes(root: Path) -> AsyncIterator[set[str]]:
+def _absolute(path: str | Path) -> Path:
+    return Path(path).resolve()
+
+
+async def _changes(root: Path) -> AsyncGenerator[set[str]]:
     """Names of the files under `root` that changed, a set for each burst."""
     from watchfiles import Change, DefaultFilter, awatch  # noqa: PLC0415
 

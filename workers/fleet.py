@@ -16,19 +16,15 @@ if TYPE_CHECKING:
 def worker_command(settings: Settings, *, number: int = 1) -> list[str]:
     """The command of one worker process, the `number`-th of this parent."""
     return [
-        *(sys.executable, "-m", "celery", "--app", "placet", "worker"),
+        *(sys.executable, "-m", "celery", "--app", "placet", "worker", "--pool", "threads"),
         *("--concurrency", str(settings.concurrency), "--queues", ",".join(settings.queue_names)),
         *("--hostname", f"placet-{os.getpid()}-{number}@%h", "--loglevel", "INFO"),
     ]
 
 
 def worker_env(settings: Settings) -> dict[str, str]:
-    """The settings as the environment of a worker process."""
-    return {
-        f"PLACET_{field.name.upper()}": str(getattr(settings, field.name))
-        for field in fields(settings)
-        if getattr(settings, field.name) != field.default
-    }
+    """All settings as the environment of a worker process, so that it inherits none of ours."""
+    return {f"PLACET_{field.name.upper()}": str(getattr(settings, field.name)) for field in fields(settings)}
 
 
 async def serve(settings: Settings, *, processes: int) -> int:

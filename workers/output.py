@@ -129,8 +129,8 @@ def run_details(run: Run) -> Table:
     return _details({name: data[name] for name in data if data[name] not in (None, {}, "")})
 
 
-def approval_details(approval: Approval) -> Table:
-    """A request as a reviewer needs it, with the commands that decide it."""
+def approval_details(approval: Approval, *, commands: bool = True) -> Table:
+    """A request as a reviewer needs it, with the commands that decide it while it is pending."""
     fields: dict[str, Any] = {"approval": approval.id, "status": approval.status}
     if approval.reason:
         fields["reason"] = approval.reason
@@ -147,7 +147,7 @@ def approval_details(approval: Approval) -> Table:
         fields["for"] = approval.principal
     if approval.decision is not None:
         fields |= {"decision": approval.decision, "by": approval.decided_by, "outcome": approval.outcome}
-    if approval.status == "pending":
+    if commands and approval.status == "pending":
         fields["decide"] = "\n".join(
             f"placet {name} {approval.id} --seen {approval.digest}{_OPTIONS.get(name, '')}"
             for name in approval.allowed

@@ -188,7 +188,7 @@ class Supervisor:
 
 
 @contextlib.contextmanager
-def on_stop_signal(call: Callable[[], None]) -> Iterator[None]:
+def on_stop_signal(call: Callable[[], object]) -> Iterator[None]:
     """Call `call` in the running loop for every SIGINT, SIGTERM and SIGHUP."""
     loop = asyncio.get_running_loop()
     signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
