@@ -48,6 +48,8 @@ class Workers:
         self._children: dict[int, Child] = {}
         self._said: collections.deque[str] = collections.deque(maxlen=30)
         self._started = 0
+        self._death = asyncio.Event()
+        self._watches: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
         """Start one more."""
@@ -59,6 +61,7 @@ class Workers:
             death_signal=signal.SIGKILL,
         )
         self._children[child.pid] = child
+        self._watches.add(asyncio.create_task(self._watch(child)))
         self._timeline.note(datetime.now(UTC), child.pid, "worker.started", "a worker process")
 
     async def stop(self, pid: int) -> None:
@@ -71,9 +74,12 @@ class Workers:
     async def stop_all(self) -> None:
         """Stop those that are left."""
         await asyncio.gather(*(child.stop(grace_seconds=_GRACE_SECONDS) for child in self._children.values()))
+        await asyncio.gather(*self._watches)
 
-    def __contains__(self, pid: int | None) -> bool:
-        return pid in self._children
+    async def _watch(self, child: Child) -> None:
+        await child.wait()
+        if child.pid in self._children:
+            self._death.set()
 
     async def died(self) -> NoReturn:
         """Wait for a death that nobody asked for.
@@ -81,8 +87,7 @@ class Workers:
         Raises:
             DemoFailed: with the last thing that the workers printed.
         """
-        while all(child.running for child in self._children.values()):
-            await asyncio.sleep(0.1)
+        await self._death.wait()
         for line in self._said:
             sys.stderr.write(f"{line}\n")
         raise DemoFailed("a worker process ended by itself; its last lines are above")
@@ -210,7 +215,7 @@ async def _tell(placet: Placet, workers: Workers, timeline: Timeline, decide: st
         if run.ended:
             return story.summary(run)
         story.paused_in = story.process
-        if story.process in workers:
+        if story.process is not None:
             await workers.stop(story.process)
         for approval in reversed(await placet.approvals(run_id=run.id)):
             story.decided.append(await _decide(placet, approval, asker, decide))

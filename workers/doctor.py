@@ -131,7 +131,7 @@ async def _workers(client: redis.asyncio.Redis, settings: Settings) -> Check:
     keys = Keys(settings.namespace)
     seconds, _ = await client.time()
     since = seconds * 1000 - int(max(settings.lease_seconds, 3 * settings.reconcile_seconds) * 1000)
-    alive = await client.zrangebyscore(keys("workers"), since, "+inf")
+    alive = [str(name) for name in await client.zrangebyscore(keys("workers"), since, "+inf")]
     if not alive:
         return Check(
             name="workers",
@@ -143,11 +143,11 @@ async def _workers(client: redis.asyncio.Redis, settings: Settings) -> Check:
 
 
 def _broker(settings: Settings) -> Check:
-    from kombu import Connection  # noqa: PLC0415 - heavy, and only needed here
+    from kombu.connection import Connection  # noqa: PLC0415 - heavy, and only needed here
 
     where = _without_password(settings.broker)
     try:
-        with Connection(settings.broker, connect_timeout=_TIMEOUT_SECONDS) as connection:
+        with Connection(settings.broker, connect_timeout=_TIMEOUT_SECONDS) as connection:  # type: ignore[no-untyped-call]
             connection.ensure_connection(max_retries=1, timeout=_TIMEOUT_SECONDS)
     except Exception as error:  # noqa: BLE001 - each of kombu's transports raises its own
         advice = "start it, or set PLACET_BROKER_URL; runs are kept but start only when it is back"

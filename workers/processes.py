@@ -97,8 +97,10 @@ class Child:
         try:
             return await asyncio.wait_for(self.wait(), grace_seconds)
         except TimeoutError:
+            pass
+        finally:  # too slow, or nobody waits any more
             self.signal(signal.SIGKILL)
-            return await self.wait()
+        return await self.wait()
 
     async def _read(self, on_line: OnLine) -> None:
         stream = self._process.stdout
@@ -118,7 +120,7 @@ class Child:
 class Supervisor:
     """Keeps `commands` alive, one child each, until it is told to end.
 
-    A child that dies is started again after half a second, doubled up to 30 s while children live shorter
+    A child that dies is started again after `delay_seconds`, doubled up to 30 s while children live shorter
     than `settled_seconds`. A failure in the first `settled_seconds` is a mistake in the set-up: all end.
     """
 
@@ -131,6 +133,7 @@ class Supervisor:
         say: Callable[[str], None],
         death_signal: signal.Signals = signal.SIGTERM,
         settled_seconds: float = 10.0,
+        delay_seconds: float = 0.5,
     ) -> None:
         self._commands = commands
         self._env = env
@@ -138,6 +141,7 @@ class Supervisor:
         self._say = say
         self._death_signal = death_signal
         self._settled_seconds = settled_seconds
+        self._delay_seconds = delay_seconds
         self._began = time.monotonic()
         self._children: dict[int, Child] = {}
         self._steps = 0
@@ -163,7 +167,7 @@ class Supervisor:
             child.signal(step)
 
     async def _keep(self, index: int) -> None:
-        delay = 0.5
+        delay = self._delay_seconds
         while not self._ending.is_set():
             began = time.monotonic()
             child = await Child.start(
@@ -181,7 +185,7 @@ class Supervisor:
                 self._status = status
                 self.end()
                 return
-            delay = 0.5 if lived >= self._settled_seconds else min(delay * 2, 30.0)
+            delay = self._delay_seconds if lived >= self._settled_seconds else min(delay * 2, 30.0)
             self._say(f"worker {child.pid} ended (exit status {status}), another starts in {delay:g} s")
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._ending.wait(), delay)
