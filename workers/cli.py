@@ -111,8 +111,9 @@ def _report(error: Exception, message: str, as_json: bool, *, status: int = 1) -
     if not message:  # the help was shown instead
         return status
     if as_json:
-        more: dict[str, Any] = vars(error) if isinstance(error, PlacetError) else {}
-        body = {"type": type(error).__name__, "message": message, **more}
+        body: dict[str, Any] = {"type": type(error).__name__, "message": message}
+        if isinstance(error, PlacetError):
+            body |= {name: value for name, value in vars(error).items() if not name.startswith("_")}
         sys.stderr.write(json.dumps({"error": body}, ensure_ascii=False, default=str) + "\n")
     else:
         sys.stderr.write(f"error: {message}\n")

@@ -125,8 +125,8 @@ def approvals_table(approvals: Iterable[Approval]) -> Table:
 
 def run_details(run: Run) -> Table:
     """A run, one line a field; empty fields are left out."""
-    data = as_data(run)
-    return _details({name: data[name] for name in data if data[name] not in (None, {}, "")})
+    data = asdict(run)
+    return _details({name: data[name] for name in data if data[name] not in (None, {}, "", 0)})
 
 
 def approval_details(approval: Approval, *, commands: bool = True) -> Table:
@@ -182,6 +182,10 @@ def _details(fields: dict[str, Any]) -> Table:
         )
         table.add_row(name, shown)
     return table
+
+
+def _distance(when: datetime) -> str:
+    return f"{age(when)} ago" if when <= datetime.now(UTC) else "to come"
 
 
 def _texts(*values: str) -> list[Text]:
