@@ -1,1 +1,35 @@
 """Human approvals for LangChain and LangGraph agents on many workers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from . import errors
+    from .client import Placet
+    from .state.approvals import Approval
+    from .state.events import Event
+    from .state.runs import Run
+    from .sync import PlacetSync
+
+__all__ = ["Approval", "Event", "Placet", "PlacetSync", "Run", "errors"]
+
+_HOME = {
+    "Approval": ".state.approvals",
+    "Event": ".state.events",
+    "Placet": ".client",
+    "PlacetSync": ".sync",
+    "Run": ".state.runs",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name when it is first asked for."""
+    from importlib import import_module  # noqa: PLC0415 - importing the package stays cheap
+
+    if name in _HOME:
+        return getattr(import_module(_HOME[name], __name__), name)
+    if name == "errors":
+        return import_module(".errors", __name__)
+    msg = f"module {__name__!r} has no attribute {name!r}"
+    raise AttributeError(msg)

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+from ..errors import AlreadyDecided, ChangedSinceSeen, NotFound, NotPending
+from .connection import moment, wake_ups
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
+
+    from .connection import Connection, WakeUp
 
 ApprovalKind = Literal["tool_call", "question", "breakpoint"]
 ApprovalStatus = Literal["pending", "decided", "expired", "superseded", "cancelled"]
@@ -56,3 +64,139 @@ class Approval(ApprovalRequest):
     decided_by: str | None
     created_at: datetime
     decided_at: datetime | None
+
+
+class Approvals:
+    """Records of approval requests: read, listed, decided; the pause commit makes them."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._c = connection
+
+    async def get(self, approval_id: str) -> Approval:
+        """Read one request.
+
+        Raises:
+            NotFound: when there is none of that id.
+        """
+        record = await self._c.read(self._c.redis.hgetall(self._c.keys("approval", approval_id)))
+        if not record:
+            raise NotFound("approval", approval_id)
+        return approval_of(record)
+
+    async def newest(
+        self,
+        *,
+        status: str | None,
+        run_id: str | None = None,
+        thread_id: str | None = None,
+        agent: str | None = None,
+        limit: int,
+    ) -> list[Approval]:
+        """List requests, newest first, those that match every filter given."""
+        if run_id is not None:
+            index = self._c.keys("run_approvals", run_id)
+        elif status is not None:
+            index = self._c.keys("approvals_in", status)
+        else:
+            index = self._c.keys("approvals")
+        found: list[Approval] = []
+        async for record in self._c.records(index, "approval"):
+            approval = approval_of(record)
+            if (
+                (status is None or approval.status == status)
+                and (thread_id is None or approval.thread_id == thread_id)
+                and (agent is None or approval.agent == agent)
+            ):
+                found.append(approval)
+                if len(found) >= limit:
+                    break
+        return found
+
+    async def of_pause(self, run_id: str) -> list[Approval]:
+        """The requests of the pause a run is in, in the order they were asked."""
+        ids = await self._c.read(self._c.redis.lrange(self._c.keys("run_pause", run_id), 0, -1))
+        return [await self.get(key.decode()) for key in ids]
+
+    async def decide(self, checked: Sequence[CheckedDecision], *, reviewer: str) -> list[WakeUp]:
+        """Save decisions, all or none; the first decision on a request wins.
+
+        Raises:
+            NotFound, AlreadyDecided, NotPending, ChangedSinceSeen: for the first request that refuses.
+        """
+        args: list[str] = []
+        for one in checked:
+            args += [one.approval_id, one.digest, json.dumps(one.decision), one.decision["type"]]
+        reply = await self._c.run("decide", reviewer, os.getpid(), *args)
+        tag, *facts = (part.decode() if isinstance(part, bytes) else "" for part in reply)
+        if tag == "missing":
+            raise NotFound("approval", facts[0])
+        if tag == "decided":
+            raise AlreadyDecided(facts[0], facts[1], facts[2])
+        if tag == "not_pending":
+            raise NotPending(facts[0], facts[1], facts[2])
+        if tag == "changed":
+            raise ChangedSinceSeen(facts[0])
+        return wake_ups(reply)
+
+    async def stream_position(self) -> str:
+        """Where the stream of requests ends now; read it before the index, and nothing is missed."""
+        last = await self._c.read(self._c.redis.xrevrange(self._c.keys("approvals_stream"), count=1))
+        return last[0][0].decode() if last else "0-0"
+
+    async def after(self, position: str, *, block_ms: int) -> tuple[str, list[str]]:
+        """Ids of requests that something happened to after `position`, waiting for the first of them."""
+        key = self._c.keys("approvals_stream")
+        reply = await self._c.read(self._c.blocking.xread({key: position}, count=500, block=block_ms))
+        entries = reply[0][1] if reply else []
+        if not entries:
+            return position, []
+        return entries[-1][0].decode(), [fields[b"approval"].decode() for _, fields in entries]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedDecision:
+    """A decision that was found to fit the request of that digest."""
+
+    approval_id: str
+    digest: str
+    decision: dict[str, Any]
+
+
+_TEXTS = ("id", "interrupt_id", "kind", "mode", "description", "digest")
+_JSON = ("args", "value", "allowed", "response_schema")
+
+
+def request_record(request: ApprovalRequest) -> dict[str, str]:
+    """A request as the texts of its hash."""
+    record = {name: getattr(request, name) for name in _TEXTS}
+    record |= {name: json.dumps(getattr(request, name)) for name in _JSON}
+    record |= {"index": str(request.index), "count": str(request.count)}
+    record |= {"tool": request.tool or "", "tool_call_id": request.tool_call_id or ""}
+    return record
+
+
+def approval_of(record: Mapping[bytes, bytes]) -> Approval:
+    """Read a request's hash."""
+    text = {name.decode(): value.decode() for name, value in record.items()}
+    return Approval(
+        **{name: text[name] for name in _TEXTS},  # type: ignore[arg-type]
+        args=json.loads(text["args"]),
+        value=json.loads(text["value"]),
+        allowed=tuple(json.loads(text["allowed"])),
+        response_schema=json.loads(text["response_schema"]),
+        index=int(text["index"]),
+        count=int(text["count"]),
+        tool=text["tool"] or None,
+        tool_call_id=text["tool_call_id"] or None,
+        run_id=text["run_id"],
+        thread_id=text["thread_id"],
+        agent=text["agent"],
+        principal=text["principal"] or None,
+        status=cast("ApprovalStatus", text["status"]),
+        reason=text["reason"],
+        outcome=cast("Outcome", text["outcome"]),
+        decision=json.loads(text["decision"]) if text["decision"] else None,
+        decided_by=text["decided_by"] or None,
+        created_at=moment(text["created_at"]),
+        decided_at=moment(text["decided_at"]) if text["decided_at"] else None,
+    )

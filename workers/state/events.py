@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+import json
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+from .connection import moment
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from datetime import datetime
+
+    from .connection import Connection
 
 EventType = Literal[
     "run.enqueued",
@@ -47,3 +53,36 @@ class Event:
     """The subgraph it came from, outermost first; empty for the agent itself."""
     pid: int | None = None
     """The process that caused it, None where a script of the store did."""
+
+
+class Events:
+    """Reads runs' event streams; the scripts write them."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._c = connection
+
+    async def after(self, run_id: str, position: int, *, block_ms: int) -> list[Event]:
+        """Events past `position`, waiting for the first; a gap is told by a leading `resync` event."""
+        key = self._c.keys("run_events", run_id)
+        reply = await self._c.read(self._c.blocking.xread({key: f"{position}-0"}, count=500, block=block_ms))
+        events = [event_of(run_id, at, fields) for at, fields in (reply[0][1] if reply else [])]
+        if events and events[0].id > position + 1:
+            first = events[0]
+            missed = {"missed": first.id - 1 - position}
+            events.insert(0, replace(first, id=first.id - 1, type="resync", data=missed, ns=(), pid=None))
+        return events
+
+
+def event_of(run_id: str, position: bytes, fields: Mapping[bytes, bytes]) -> Event:
+    """Read one entry of a run's stream."""
+    text = {name.decode(): value.decode() for name, value in fields.items()}
+    return Event(
+        id=int(position.split(b"-")[0]),
+        run_id=run_id,
+        type=cast("EventType", text["type"]),
+        data=json.loads(text["data"]),
+        at=moment(text["at"]),
+        attempt=int(text["attempt"]),
+        ns=tuple(text["ns"].split("|")) if text["ns"] else (),
+        pid=int(text["pid"]) if text["pid"] else None,
+    )

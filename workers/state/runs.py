@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import os
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
+
+from ..errors import Conflict, NotFound
+from .connection import moment, wake_ups
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from datetime import datetime
+
+    from .connection import Connection, Text, WakeUp
 
 RunStatus = Literal["pending", "running", "interrupted", "success", "error", "timeout", "cancelled"]
 ENDED: frozenset[str] = frozenset({"success", "error", "timeout", "cancelled"})
@@ -49,8 +58,159 @@ class Run:
     error: RunError | None = None
     worker: str | None = None
     """The worker that executes it, or did last: `host:pid`."""
+    last_event: int = 0
+    """The id of its newest event."""
 
     @property
     def ended(self) -> bool:
         """Whether nothing more will happen to it, but for a retry."""
         return self.status in ENDED
+
+
+class Runs:
+    """Records of runs: made, read, listed, cancelled, retried."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._c = connection
+
+    async def enqueue(self, new: NewRun) -> tuple[bool, list[WakeUp]]:
+        """Create the run unless its id is known; returns whether it was created.
+
+        Raises:
+            Conflict: when the id stands for a run with another payload.
+        """
+        start_at = "" if new.start_at is None else str(int(new.start_at.timestamp() * 1000))
+        record: list[Text] = []
+        for name, text in new.record().items():
+            record += [name, text]
+        reply = await self._c.run("enqueue", new.id, new.thread_id, new.payload_digest(), start_at, *record)
+        if reply[0] == b"conflict":
+            raise Conflict(f"run {new.id} exists with another payload")
+        return reply[0] == b"created", wake_ups(reply)
+
+    async def get(self, run_id: str) -> Run:
+        """Read one run.
+
+        Raises:
+            NotFound: when there is none of that id.
+        """
+        record = await self._c.read(self._c.redis.hgetall(self._c.keys("run", run_id)))
+        if not record:
+            raise NotFound("run", run_id)
+        return run_of(record)
+
+    async def newest(
+        self, *, status: str | None, agent: str | None, thread_id: str | None, limit: int
+    ) -> list[Run]:
+        """List runs, newest first, those that match every filter given."""
+        if status is not None:
+            index = self._c.keys("runs_in", status)
+        elif thread_id is not None:
+            index = self._c.keys("thread_runs", thread_id)
+        else:
+            index = self._c.keys("runs")
+        found: list[Run] = []
+        async for record in self._c.records(index, "run"):
+            run = run_of(record)
+            if (
+                (status is None or run.status == status)
+                and (agent is None or run.agent == agent)
+                and (thread_id is None or run.thread_id == thread_id)
+            ):
+                found.append(run)
+                if len(found) >= limit:
+                    break
+        return found
+
+    async def cancel(self, run_id: str, *, reason: str) -> list[WakeUp]:
+        """End the run now, or ask its worker to at the next renewal of its lease.
+
+        Raises:
+            NotFound: when there is none of that id.
+            Conflict: when it has ended.
+        """
+        reply = await self._c.run("cancel", run_id, reason, os.getpid())
+        if reply[0] == b"missing":
+            raise NotFound("run", run_id)
+        if reply[0] == b"ended":
+            raise Conflict(f"run {run_id} has ended")
+        return wake_ups(reply)
+
+    async def retry(self, run_id: str) -> list[WakeUp]:
+        """Put a run that ended as `error` or `timeout` back at its last checkpoint.
+
+        Raises:
+            NotFound: when there is none of that id.
+            Conflict: when it did not fail, or its thread has gone on; the message says which.
+        """
+        reply = await self._c.run("retry", run_id, os.getpid())
+        if reply[0] == b"missing":
+            raise NotFound("run", run_id)
+        if reply[0] == b"conflict":
+            raise Conflict(f"run {run_id} cannot be retried: {reply[1].decode()}")
+        return wake_ups(reply)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewRun:
+    """What a caller asks for; the JSON fields hold JSON text."""
+
+    id: str
+    thread_id: str
+    agent: str
+    queue: str
+    input: str
+    config: str
+    context: str
+    metadata: str
+    principal: str | None
+    start_at: datetime | None
+
+    def record(self) -> dict[str, str]:
+        """The fields that are stored as they are."""
+        texts = {name: getattr(self, name) for name in ("agent", "queue", *_JSON_INPUTS)}
+        return texts if self.principal is None else {**texts, "principal": self.principal}
+
+    def payload_digest(self) -> str:
+        """Tells two enqueues of one id apart: the same payload is the same run."""
+        start = "" if self.start_at is None else self.start_at.isoformat()
+        parts = [self.thread_id, *self.record().values(), self.principal or "", start]
+        return blake2b("\0".join(parts).encode(), digest_size=16).hexdigest()
+
+
+_JSON_INPUTS = ("input", "config", "context", "metadata")
+
+
+def run_of(record: Mapping[bytes, bytes]) -> Run:
+    """Read a run's hash."""
+    text = {name.decode(): value.decode() for name, value in record.items()}
+
+    def at(name: str) -> datetime | None:
+        return moment(text[name]) if text.get(name) else None
+
+    def value(name: str, default: Any = None) -> Any:
+        return json.loads(text[name]) if text.get(name) else default
+
+    return Run(
+        id=text["id"],
+        thread_id=text["thread_id"],
+        agent=text["agent"],
+        status=cast("RunStatus", text["status"]),
+        queue=text["queue"],
+        created_at=moment(text["created_at"]),
+        updated_at=moment(text["updated_at"]),
+        started_at=at("started_at"),
+        ended_at=at("ended_at"),
+        wake_at=at("wake_at"),
+        attempt=int(text["attempt"]),
+        segment=int(text["segment"]),
+        input=value("input"),
+        config=value("config", {}),
+        context=value("context"),
+        metadata=value("metadata", {}),
+        principal=text.get("principal"),
+        result=value("result"),
+        error=value("error"),
+        worker=text.get("worker"),
+        last_event=int(text.get("event_seq", 0)),
+    )

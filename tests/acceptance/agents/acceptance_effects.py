@@ -1,0 +1,78 @@
+"""What the acceptance agents do to the world, seen from outside: a log of effects and barriers.
+
+Log: the file PLACET_TEST_LOG. Each tool (and each node or model that the table below says so) appends a
+line when it starts and one when it has ended, `pid start|end name {"arg": …}`, arguments as JSON with
+sorted keys. A line is one O_APPEND write. Without the variable nothing is written.
+
+Barrier: `await barrier(name)` blocks until the file `name` exists in the folder PLACET_TEST_BARRIERS.
+The slow agents name their barrier by the text of the last human message, so each run has its own.
+
+Agents, by name in langgraph.json; those above the line take `{"messages": [human]}`, the others `{}`.
+
+| agent           | what it does and where it pauses; `done: …` is the last message's text            |
+|-----------------|-----------------------------------------------------------------------------------|
+| plain           | no pause: tool look_up(key="a"), "done: found a"                                  |
+| batched         | 3 calls in one message: pay(to="ann", amount=10), look_up(key="a") and            |
+|                 | mail(to="bob", text="hello"); one interrupt, 2 actions (pay, mail), all four      |
+|                 | decisions; "done: " and the tools' answers, joined with "; "                      |
+| per_call        | the same calls; one interrupt each for pay and mail                               |
+| tool_question   | interrupt("Which colour?") in tool paint(thing="door"); "done: painted door RED"  |
+| sync_tool       | one action: count(n=3), a sync tool; "done: counted 3"                            |
+| slow_tool       | no pause: tool slow(barrier_name=…) blocks at its barrier; "done: passed BARRIER" |
+| gated_slow_tool | one action: slow(barrier_name=…), which blocks then; "done: passed BARRIER"       |
+| slow_model      | no pause: the model, logged as `model`, blocks at its barrier; "done: BARRIER"    |
+| failing_tool    | no pause: tool explode() logs its start and raises RuntimeError("boom")           |
+| failing_model   | no pause: the model raises ConnectionError("no model")                            |
+|-----------------|-----------------------------------------------------------------------------------|
+| questions       | interrupt("first?"), then interrupt({"ask": "second?"}) in one node; logs `ask`;  |
+|                 | state answers: both, in order                                                     |
+| parallel        | interrupt("left?"), interrupt("right?") in two nodes of one step; logs `join`;    |
+|                 | state left, right                                                                 |
+| subgraph        | interrupt("inner?") in a subgraph's node; logs `inner`; state answer              |
+| before          | interrupt_before=["act"]; nodes plan, act (logged), finish; state steps: names    |
+| after           | interrupt_after=["act"]: `act` is logged before the pause; state as above         |
+| schema_question | interrupt("How much?", response_schema=Budget), Budget being amount: Decimal > 0  |
+|                 | and note: str = ""; logs `spend`; state budget, a Budget                          |
+| typed           | a state of Decimal, datetime, UUID, Enum and a pydantic model; interrupt of       |
+|                 | amount: Decimal, at: datetime, id: UUID, raw: bytes, text: "日本語 🚀"; logs      |
+|                 | `typed`; state kinds: class names as the node found them, answer                  |
+| made            | interrupt(configurable["question"] or "made?"); state answer; an async factory    |
+|                 | makes it, with a saver of its own that is replaced                                |
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@contextmanager
+def logged(name: str, **args: object) -> Iterator[None]:
+    """Write the start and, unless it fails, the end of an effect."""
+    _write("start", name, args)
+    yield
+    _write("end", name, args)
+
+
+async def barrier(name: str) -> None:
+    """Block until the test lets it pass."""
+    path = Path(os.environ["PLACET_TEST_BARRIERS"]) / name
+    while not path.exists():  # noqa: ASYNC110 (the one who opens it is another process)
+        await asyncio.sleep(0.01)
+
+
+def _write(what: str, name: str, args: dict[str, object]) -> None:
+    if file := os.environ.get("PLACET_TEST_LOG"):
+        line = f"{os.getpid()} {what} {name} {json.dumps(args, sort_keys=True, default=str)}\n"
+        handle = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        try:
+            os.write(handle, line.encode())
+        finally:
+            os.close(handle)

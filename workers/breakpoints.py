@@ -1,0 +1,65 @@
+"""Static breakpoints (`interrupt_before`, `interrupt_after`) that are due at a checkpoint.
+
+LangGraph walks through a breakpoint whenever it is resumed, so before a resume somebody has to look whether
+one is due: a worker may have died after the checkpoint was written and before the pause was committed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .interrupts import StaticBreakpoint
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from langgraph.checkpoint.base import Checkpoint
+        from langgraph.types import StateSnapshot
+
+    from .factories import Graph
+
+_INTERRUPT = "__interrupt__"
+
+
+def has_breakpoints(graph: Graph) -> bool:
+    """Whether the graph was compiled with any."""
+    return bool(graph.interrupt_before_nodes or graph.interrupt_after_nodes)
+
+
+async def due_breakpoint(graph: Graph, state: StateSnapshot) -> StaticBreakpoint | None:
+    """The breakpoint that the graph stands at and has not been resumed from, if there is one.
+
+    The rule is LangGraph's (`should_interrupt` in langgraph/pregel/_algo.py): some channel was updated since
+    the last resume, and a node that is next (before) or has just run (after) is listed.
+    """
+    if not has_breakpoints(graph) or not state.next:
+        return None
+    saver: Any = graph.checkpointer
+    saved = await saver.aget_tuple(state.config)
+    if saved is None or not _updated_since_resume(saved.checkpoint):
+        return None
+    checkpoint_id = saved.checkpoint["id"]
+    ran: set[str] = set()
+    if graph.interrupt_after_nodes and saved.parent_config is not None:
+        parent = await saver.aget_tuple(saved.parent_config)
+        before = parent.checkpoint["versions_seen"] if parent else {}
+        ran = {node for node, seen in saved.checkpoint["versions_seen"].items() if before.get(node) != seen}
+    if after := _listed(graph.interrupt_after_nodes, ran):
+        return StaticBreakpoint(checkpoint_id=checkpoint_id, when="after", nodes=after)
+    if before_nodes := _listed(graph.interrupt_before_nodes, state.next):
+        return StaticBreakpoint(checkpoint_id=checkpoint_id, when="before", nodes=before_nodes)
+    return None
+
+
+def _updated_since_resume(checkpoint: Checkpoint) -> bool:
+    seen = checkpoint["versions_seen"].get(_INTERRUPT, {})
+    return any(
+        channel not in seen or version > seen[channel]  # type: ignore[operator]
+        for channel, version in checkpoint["channel_versions"].items()
+    )
+
+
+def _listed(listed: Any, nodes: Collection[str]) -> tuple[str, ...]:
+    if listed == "*":
+        return tuple(sorted(node for node in nodes if not node.startswith("__")))
+    return tuple(sorted(set(listed) & set(nodes)))

@@ -1,0 +1,445 @@
+"""The client: enqueue runs, watch them, decide on what they ask."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Literal, get_args
+from uuid import uuid4
+
+from .dispatch import Dispatcher
+from .errors import (
+    AlreadyDecided,
+    ChangedSinceSeen,
+    Conflict,
+    InvalidDecision,
+    InvalidInput,
+    NotFound,
+    NotPending,
+    WaitTimeout,
+)
+from .encoding import dump_input, dump_shown
+from .settings import Settings
+from .state.approvals import Approvals, ApprovalStatus, CheckedDecision
+from .state.connection import Connection
+from .state.events import Event, Events
+from .state.runs import NewRun, Runs, RunStatus
+from .state.threads import Threads
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+
+    from .errors import Issue
+    from .state.approvals import Approval
+    from .state.runs import Run
+
+Until = Literal["end", "pause"]
+BLOCK_MS = 2_000
+"""How long one blocking read waits: what a lost notification costs at most."""
+MAX_ID = 512
+
+
+class Placet:
+    """A connection to Placet, for one event loop: `async with Placet.connect() as placet`."""
+
+    def __init__(self, *, connection: Connection, dispatcher: Dispatcher) -> None:
+        self._connection = connection
+        self._dispatcher = dispatcher
+        self._runs = Runs(connection)
+        self._approvals = Approvals(connection)
+        self._events = Events(connection)
+        self._threads = Threads(connection)
+
+    @classmethod
+    @asynccontextmanager
+    async def connect(
+        cls,
+        redis_url: str | None = None,
+        *,
+        broker_url: str | None = None,
+        settings: Settings | None = None,
+    ) -> AsyncIterator[Placet]:
+        """Connect; what is not given comes from `PLACET_REDIS_URL`, `PLACET_BROKER_URL` and the like.
+
+        Raises:
+            InvalidSettings: when a setting cannot be used.
+        """
+        settings = settings or Settings.from_env(redis_url=redis_url, broker_url=broker_url)
+        async with Connection.open(settings) as connection:
+            dispatcher = Dispatcher(settings=settings)
+            try:
+                yield cls(connection=connection, dispatcher=dispatcher)
+            finally:
+                await dispatcher.aclose()
+
+    async def enqueue(
+        self,
+        agent: str,
+        input: Any,  # noqa: A002 - LangGraph's own word
+        *,
+        thread_id: str | None = None,
+        run_id: str | None = None,
+        config: Mapping[str, Any] | None = None,
+        context: Any = None,
+        metadata: Mapping[str, Any] | None = None,
+        principal: str | None = None,
+        queue: str = "",
+        start_at: datetime | timedelta | None = None,
+    ) -> Run:
+        """Create a run and return it; it is kept once this returns, whether the broker is up or not.
+
+        The same `run_id` with the same payload is the same run: after a failure it can be enqueued again.
+
+        Args:
+            agent: Name of an agent in the workers' `langgraph.json`.
+            input: The graph's input, as JSON values (messages as dicts or message objects).
+            thread_id: The conversation; a new one if None. One run at a time executes on it.
+            run_id: The run's id; made up if None.
+            config: LangGraph's `configurable`, `tags`, `metadata`, `recursion_limit`, `run_name`,
+                `max_concurrency`; keys that steer LangGraph or Placet themselves are refused.
+            context: The graph's context, as JSON values.
+            metadata: Yours, kept with the run.
+            principal: The end user on whose behalf it runs.
+            queue: The Celery queue, by default the first that this process is set to.
+            start_at: When it may start, or in how long.
+
+        Raises:
+            InvalidInput: when an argument is refused; the message names it.
+            Conflict: when `run_id` stands for a run with another payload.
+            StoreUnavailable: when Redis does not answer; it may or may not have been created.
+        """
+        if input is None:
+            raise InvalidInput("input", "must not be null; to go on from a pause, decide on its requests")
+        if isinstance(start_at, timedelta):
+            start_at = datetime.now(UTC) + start_at
+        new = NewRun(
+            id=_checked_id("run_id", run_id or uuid4().hex),
+            thread_id=_checked_id("thread_id", thread_id or uuid4().hex),
+            agent=_checked_id("agent", agent),
+            queue=_checked_id("queue", queue or self._connection.settings.queue_names[0]),
+            input=dump_input("input", input),
+            config=dump_input("config", checked_config(config or {})),
+            context=dump_input("context", context),
+            metadata=dump_input("metadata", dict(metadata or {})),
+            principal=principal,
+            start_at=start_at,
+        )
+        _, wake_ups = await self._runs.enqueue(new)
+        self._dispatcher.send(wake_ups)
+        return await self._runs.get(new.id)
+
+    async def get(self, run_id: str) -> Run:
+        """Read a run.
+
+        Raises:
+            NotFound: when there is none of that id.
+        """
+        return await self._runs.get(run_id)
+
+    async def runs(
+        self,
+        *,
+        status: RunStatus | None = None,
+        agent: str | None = None,
+        thread_id: str | None = None,
+        limit: int = 100,
+    ) -> list[Run]:
+        """List runs, newest first."""
+        _one_of("status", status, get_args(RunStatus))
+        return await self._runs.newest(status=status, agent=agent, thread_id=thread_id, limit=limit)
+
+    async def wait(
+        self,
+        run_id: str,
+        *,
+        until: Until = "end",
+        timeout: float | timedelta | None = None,  # noqa: ASYNC109
+    ) -> Run:
+        """Wait for a run to end, or (`until="pause"`) to ask a person or end.
+
+        Raises:
+            NotFound: when there is none of that id.
+            WaitTimeout: after `timeout` (seconds, or a timedelta).
+        """
+        _one_of("until", until, get_args(Until))
+        seconds = timeout.total_seconds() if isinstance(timeout, timedelta) else timeout
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._wait(run_id, until)
+        except TimeoutError:
+            raise WaitTimeout(run_id, seconds or 0) from None
+
+    async def _wait(self, run_id: str, until: Until) -> Run:
+        position = -1
+        while True:
+            run = await self._runs.get(run_id)
+            if run.ended or (until == "pause" and run.status == "interrupted"):
+                return run
+            position = max(position, run.last_event)
+            told = False
+            while not told:
+                events = await self._events.after(run_id, position, block_ms=BLOCK_MS)
+                position = events[-1].id if events else position
+                told = not events or any(event.type.startswith("run.") for event in events)
+
+    async def stream(
+        self, run_id: str, *, after: int | None = None, until: Until = "end"
+    ) -> AsyncIterator[Event]:
+        """Yield a run's events, past ones first, over all its pauses, up to its end (or its next pause).
+
+        `after` is the id of the last event that was seen. Events that were trimmed meanwhile are told by a
+        `resync` event: read the run and go on.
+
+        Raises:
+            NotFound: when there is none of that id.
+        """
+        _one_of("until", until, get_args(Until))
+        last = ("run.ended",) if until == "end" else ("run.ended", "run.interrupted")
+        position = after or 0
+        while True:
+            run = await self._runs.get(run_id)
+            events = await self._events.after(run_id, position, block_ms=1 if run.ended else BLOCK_MS)
+            for event in events:
+                position = event.id
+                yield event
+                # a run that was retried has an end in its past: only the newest event can be the last
+                if event.type in last and (await self._runs.get(run_id)).last_event <= position:
+                    return
+            if not events and run.ended:
+                if position < run.last_event:
+                    yield Event(
+                        id=run.last_event,
+                        run_id=run_id,
+                        type="resync",
+                        data={"missed": run.last_event - position},
+                        at=run.updated_at,
+                        attempt=run.attempt,
+                    )
+                return
+
+    async def cancel(self, run_id: str, *, reason: str = "cancelled") -> Run:
+        """End a run: at once if no worker executes it, else at its next renewal of the lease.
+
+        Raises:
+            NotFound: when there is none of that id.
+            Conflict: when it has ended.
+        """
+        self._dispatcher.send(await self._runs.cancel(run_id, reason=reason))
+        return await self._runs.get(run_id)
+
+    async def retry(self, run_id: str) -> Run:
+        """Let a run that ended as `error` or `timeout` go on from its last checkpoint.
+
+        Raises:
+            NotFound: when there is none of that id.
+            Conflict: when it did not fail, or its thread has gone on without it.
+        """
+        self._dispatcher.send(await self._runs.retry(run_id))
+        return await self._runs.get(run_id)
+
+    async def state(self, thread_id: str) -> dict[str, Any]:
+        """A thread's newest state, as JSON values: `values`, `checkpoint_id`, `created_at`, `run_id`.
+
+        Raises:
+            NotFound: when the thread has no checkpoint, or was deleted.
+        """
+        from .checkpoint.saver import RedisSaver  # noqa: PLC0415 - loads langgraph
+
+        settings = self._connection.settings
+        saver = RedisSaver(
+            self._connection.redis,
+            namespace=settings.namespace,
+            encryption_key=settings.encryption_key or None,
+        )
+        found = await saver.aget_tuple({"configurable": {"thread_id": thread_id, "checkpoint_ns": ""}})
+        if found is None:
+            raise NotFound("thread", thread_id)
+        values = found.checkpoint["channel_values"]
+        shown = {name: value for name, value in values.items() if not name.startswith(("__", "branch:"))}
+        return {
+            "values": json.loads(dump_shown(shown)),
+            "checkpoint_id": found.checkpoint["id"],
+            "created_at": found.checkpoint["ts"],
+            "run_id": found.metadata.get("run_id"),
+        }
+
+    async def delete_thread(self, thread_id: str) -> None:
+        """Cancel a thread's runs and requests and remove its checkpoints; late answers are told so.
+
+        Raises:
+            NotFound: when nothing is known of it.
+        """
+        self._dispatcher.send(await self._threads.delete(thread_id))
+
+    async def approvals(
+        self,
+        *,
+        status: ApprovalStatus | None = "pending",
+        run_id: str | None = None,
+        thread_id: str | None = None,
+        agent: str | None = None,
+        limit: int = 100,
+    ) -> list[Approval]:
+        """List approval requests, newest first; `status=None` lists all."""
+        _one_of("status", status, get_args(ApprovalStatus))
+        return await self._approvals.newest(
+            status=status, run_id=run_id, thread_id=thread_id, agent=agent, limit=limit
+        )
+
+    async def approval(self, approval_id: str) -> Approval:
+        """Read an approval request.
+
+        Raises:
+            NotFound: when there is none of that id.
+        """
+        return await self._approvals.get(approval_id)
+
+    async def watch_approvals(self, *, status: ApprovalStatus | None = "pending") -> AsyncIterator[Approval]:
+        """Yield the requests that are pending, oldest first, then each one that something happens to.
+
+        With `status=None` every change of a request is yielded, else those that have that status then.
+        """
+        _one_of("status", status, get_args(ApprovalStatus))
+        position = await self._approvals.stream_position()
+        seen: dict[str, Approval] = {}
+        for approval in reversed(await self._approvals.newest(status="pending", limit=1_000_000)):
+            seen[approval.id] = approval
+            if status in (None, "pending"):
+                yield approval
+        while True:
+            position, ids = await self._approvals.after(position, block_ms=BLOCK_MS)
+            for approval_id in dict.fromkeys(ids):
+                approval = await self._approvals.get(approval_id)
+                if seen.get(approval_id) == approval:
+                    continue
+                seen[approval_id] = approval
+                if status in (None, approval.status):
+                    yield approval
+                if approval.status != "pending":
+                    del seen[approval_id]
+
+    async def decide(
+        self, approval_id: str, decision: Mapping[str, Any], *, reviewer: str, seen: str | None = None
+    ) -> Approval:
+        """Decide on a request; the first decision wins.
+
+        Args:
+            approval_id: The request.
+            decision: `{"type": "approve"}`, `{"type": "edit", "edited_action": {"name": …, "args": …}}`,
+                `{"type": "reject", "message": …}`, `{"type": "respond", "message": …}`, or
+                `{"type": "answer", "value": …}` to a question.
+            reviewer: Who decides.
+            seen: Digest of the request as it was shown.
+
+        Raises:
+            NotFound: when there is no such request.
+            AlreadyDecided: when someone was faster; it says who.
+            NotPending: when it is expired, superseded or cancelled.
+            ChangedSinceSeen: when `seen` is not the request's digest.
+            InvalidDecision: when the decision does not fit; `issues` say where and why. Nothing was saved.
+        """
+        digests = {} if seen is None else {approval_id: seen}
+        decided = await self.decide_many({approval_id: decision}, reviewer=reviewer, seen=digests)
+        return decided[0]
+
+    async def decide_many(
+        self,
+        decisions: Mapping[str, Mapping[str, Any]],
+        *,
+        reviewer: str,
+        seen: Mapping[str, str] | None = None,
+    ) -> list[Approval]:
+        """Decide on several requests (id to decision), all or none; otherwise as `decide`."""
+        from .decisions import check_decision  # noqa: PLC0415 - loads jsonschema when it is used
+
+        if not reviewer.strip():
+            raise InvalidInput("reviewer", "must name who decides")
+        checked: list[CheckedDecision] = []
+        issues: list[Issue] = []
+        for approval_id, decision in decisions.items():
+            approval = await self._approvals.get(approval_id)
+            _takes_decision(approval, (seen or {}).get(approval_id))
+            try:
+                fits = check_decision(approval, decision)
+            except InvalidDecision as error:
+                prefix = f"/{approval_id}" if len(decisions) > 1 else ""
+                issues += [{**issue, "path": prefix + issue["path"]} for issue in error.issues]
+            else:
+                checked.append(
+                    CheckedDecision(approval_id=approval_id, digest=approval.digest, decision=fits)
+                )
+        if issues:
+            raise InvalidDecision(issues)
+        self._dispatcher.send(await self._approvals.decide(checked, reviewer=reviewer))
+        return [await self._approvals.get(one.approval_id) for one in checked]
+
+    async def resume(self, run_id: str, resume: Any, *, reviewer: str) -> list[Approval]:
+        """Decide as LangGraph's `Command(resume=…)` does: an answer, or a map of interrupt id to answer.
+
+        Raises:
+            Conflict: when the run asks nothing now.
+            InvalidDecision: when an answer does not fit, or it is not clear what it answers.
+            NotFound, AlreadyDecided, NotPending: as `decide`.
+        """
+        from .decisions import decisions_of_resume  # noqa: PLC0415 - loads jsonschema when it is used
+
+        await self._runs.get(run_id)
+        asked = [a for a in await self._approvals.of_pause(run_id) if a.status == "pending"]
+        if not asked:
+            raise Conflict(f"run {run_id} asks nothing now")
+        return await self.decide_many(decisions_of_resume(asked, resume), reviewer=reviewer)
+
+
+_CONFIG_KEYS = ("configurable", "tags", "metadata", "recursion_limit", "run_name", "max_concurrency")
+# what steers LangGraph or Placet: from a caller it could answer an interrupt or write to another thread
+_RESERVED = re.compile(r"^(__.*|checkpoint_.*|langgraph_.*|placet_.*|thread_id|run_id|principal)$")
+
+
+def checked_config(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Let through what a caller may set.
+
+    Raises:
+        InvalidInput: naming the key that is refused.
+    """
+    for key in config:
+        if key not in _CONFIG_KEYS:
+            raise InvalidInput(f"config.{key}", f"is not taken; these are: {', '.join(_CONFIG_KEYS)}")
+    for part in ("configurable", "metadata"):
+        section = config.get(part, {})
+        if not isinstance(section, dict) or not all(isinstance(key, str) for key in section):
+            raise InvalidInput(f"config.{part}", "must be an object")
+        for key in section:
+            if _RESERVED.match(key):
+                raise InvalidInput(f"config.{part}.{key}", "is reserved and cannot be set by a caller")
+    limit = config.get("recursion_limit", 1)
+    if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
+        raise InvalidInput("config.recursion_limit", "must be a whole number of at least 1")
+    return dict(config)
+
+
+def _takes_decision(approval: Approval, seen: str | None) -> None:
+    if approval.status == "decided":
+        decision = (approval.decision or {}).get("type", "")
+        raise AlreadyDecided(approval.id, approval.decided_by or "", decision)
+    if approval.status != "pending":
+        raise NotPending(approval.id, approval.status, approval.reason)
+    if seen is not None and seen != approval.digest:
+        raise ChangedSinceSeen(approval.id)
+
+
+def _checked_id(field: str, value: object) -> str:
+    if not isinstance(value, str) or not value.strip() or len(value) > MAX_ID:
+        raise InvalidInput(field, f"must be a text of 1 to {MAX_ID} characters")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise InvalidInput(field, "must be valid Unicode") from None
+    return value
+
+
+def _one_of(field: str, value: str | None, allowed: tuple[str, ...]) -> None:
+    if value is not None and value not in allowed:
+        raise InvalidInput(field, f"must be one of {', '.join(allowed)}")

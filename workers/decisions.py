@@ -1,0 +1,177 @@
+"""Decisions: their types, and the check of one against the request it answers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+from pydantic_core import PydanticCustomError
+
+from .errors import InvalidDecision
+from .json_values import canonical, not_json, pointer, shortened
+from .response_schema import DECISION_TYPES, branches
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Self
+
+    from .errors import Issue
+    from .state.approvals import ApprovalRequest
+
+MAX_BYTES = 1024 * 1024
+"""Size of a decision, as JSON."""
+
+
+class _Decision(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+
+class Approve(_Decision):
+    """Run the tool call as shown, or go on past a breakpoint."""
+
+    type: Literal["approve"] = "approve"
+
+
+class EditedAction(_Decision):
+    """The call that runs instead: the same tool, other arguments."""
+
+    name: str
+    args: dict[str, Any]
+
+
+class Edit(_Decision):
+    """Run the tool with other arguments: the whole action, or `args` alone for short."""
+
+    type: Literal["edit"] = "edit"
+    edited_action: EditedAction | None = None
+    args: dict[str, Any] | None = None
+
+    @model_validator(mode="after")
+    def _one_of_two(self) -> Self:
+        if (self.edited_action is None) == (self.args is None):
+            raise PydanticCustomError("edit", "an edit takes either edited_action or args")
+        return self
+
+
+class Reject(_Decision):
+    """Do not run the tool call, or cancel at a breakpoint; the model is told `message`."""
+
+    type: Literal["reject"] = "reject"
+    message: str | None = None
+
+
+class Respond(_Decision):
+    """Answer in the tool's place: the model reads `message` as its result."""
+
+    type: Literal["respond"] = "respond"
+    message: str
+
+
+class Answer(_Decision):
+    """Answer a question; `value` arrives verbatim, None and other falsy ones included."""
+
+    type: Literal["answer"] = "answer"
+    value: Any
+
+
+Decision = Annotated[Approve | Edit | Reject | Respond | Answer, Field(discriminator="type")]
+
+_ADAPTER: TypeAdapter[Approve | Edit | Reject | Respond | Answer] = TypeAdapter(Decision)
+_ALL_TYPES = (*DECISION_TYPES, "answer")
+_MESSAGES = {"missing": "is required", "extra_forbidden": "is not known here"}
+
+
+def parse_decision(data: Any) -> dict[str, Any]:
+    """Check that `data` has the shape of a decision: one of the models, or its JSON.
+
+    Raises:
+        InvalidDecision: naming all that is wrong; also for values that are not JSON, or over `MAX_BYTES`.
+    """
+    decision = _read(data, _ALL_TYPES)
+    _refuse(_shape_issues(decision))
+    return decision
+
+
+def check_decision(request: ApprovalRequest, decision: Any) -> dict[str, Any]:
+    """Check a decision against the request it answers and return it as LangChain wants it.
+
+    Its type must be allowed and it must fit the response schema: an edit, a reject and so on the
+    branch their `type` names, an answer's value the whole. An edit keeps its tool; `args` alone are
+    completed to an `edited_action`. A schema that cannot be used refuses everything it should check.
+
+    Raises:
+        InvalidDecision: naming all that is wrong.
+    """
+    data = _read(decision, request.allowed)
+    issues = _shape_issues(data)
+    if data["type"] == "edit":
+        data, more = _edited(request, data)
+        issues += more
+    told = {issue["path"] for issue in issues}
+    issues += [issue for issue in _schema_issues(request, data) if issue["path"] not in told]
+    _refuse(issues)
+    return data
+
+
+def _edited(request: ApprovalRequest, edit: dict[str, Any]) -> tuple[dict[str, Any], list[Issue]]:
+    """Complete `args` alone to an edited action; make sure that the tool stays."""
+    action = edit.get("edited_action")
+    if action is None and edit.get("args") is not None:
+        return {"type": "edit", "edited_action": {"name": request.tool, "args": edit["args"]}}, []
+    name = action.get("name") if isinstance(action, dict) else None
+    if isinstance(name, str) and name != request.tool:
+        return edit, [
+            _issue("/edited_action/name", f"an edit keeps its tool, {request.tool!r}, not {name!r}")
+        ]
+    return {key: value for key, value in edit.items() if value is not None}, []
+
+
+def _read(data: Any, allowed: tuple[str, ...]) -> dict[str, Any]:
+    """Take a decision in: JSON, not too large, of an allowed type."""
+    if isinstance(data, BaseModel):
+        # what a model was not given is left out; an answer of None is one
+        data = {key: item for key, item in data.model_dump().items() if item is not None or key == "value"}
+    if not isinstance(data, dict):
+        _refuse([_issue("", f"a decision is an object, not a {type(data).__name__}")])
+    _refuse(list(not_json(data)))
+    if len(canonical(data)) > MAX_BYTES:
+        _refuse([_issue("", f"is larger than {MAX_BYTES} bytes of JSON")])
+    if "type" not in data:
+        _refuse([_issue("/type", f"is required: {', '.join(allowed)}")])
+    if data["type"] not in allowed:
+        _refuse([_issue("/type", f"{data['type']!r} is not allowed here: {', '.join(allowed)}")])
+    checked: dict[str, Any] = data
+    return checked
+
+
+def _shape_issues(data: dict[str, Any]) -> list[Issue]:
+    try:
+        _ADAPTER.validate_python(data)
+    except ValidationError as error:
+        # the first step of each place is the type's name
+        return [_issue(pointer(e["loc"][1:]), _MESSAGES.get(e["type"], e["msg"])) for e in error.errors()]
+    return []
+
+
+def _schema_issues(request: ApprovalRequest, decision: dict[str, Any]) -> Iterator[Issue]:
+    # imported late: whoever only lists approvals does not pay for it
+    from .schema_check import issues_of  # noqa: PLC0415
+
+    schema = request.response_schema
+    if schema is None:
+        return iter(())
+    if decision["type"] == "answer":
+        return issues_of(decision["value"], schema, at=("value",))
+    branch = branches(schema).get(decision["type"])
+    if branch is None:
+        return iter([_issue("/type", f"the response schema has no branch for {decision['type']!r}")])
+    return issues_of(decision, branch)
+
+
+def _refuse(issues: list[Issue]) -> None:
+    if issues:
+        raise InvalidDecision(issues)
+
+
+def _issue(path: str, message: str) -> Issue:
+    return {"path": path, "message": shortened(message)}

@@ -1,0 +1,67 @@
+"""Sends wake-ups to Celery without stalling the event loop; the reconciler sends again what fails."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import structlog
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from celery import Celery
+
+    from .settings import Settings
+    from .state.connection import WakeUp
+
+log = structlog.get_logger("placet")
+
+
+class Dispatcher:
+    """Celery's `send_task` in a thread of its own, in order, in batches.
+
+    Nothing is lost when the broker is away: the store's outbox holds each wake-up until its run is claimed.
+    """
+
+    def __init__(self, *, settings: Settings, app: Celery | None = None) -> None:
+        self._settings = settings
+        self._app = app
+        self._threads = ThreadPoolExecutor(1, thread_name_prefix="placet-dispatch")
+        self._waiting: list[WakeUp] = []
+        self._sending: asyncio.Task[None] | None = None
+
+    def send(self, wake_ups: Sequence[WakeUp]) -> None:
+        """Send soon; never blocks and never fails."""
+        if not wake_ups:
+            return
+        self._waiting += wake_ups
+        if self._sending is None or self._sending.done():
+            self._sending = asyncio.get_running_loop().create_task(self._send_all())
+
+    async def aclose(self) -> None:
+        """Send what is waiting, then stop."""
+        if self._sending is not None:
+            await self._sending
+        self._threads.shutdown(wait=False)
+
+    async def _send_all(self) -> None:
+        loop = asyncio.get_running_loop()
+        while self._waiting:
+            batch, self._waiting = self._waiting, []
+            await loop.run_in_executor(self._threads, self._send, batch)
+
+    def _send(self, batch: Sequence[WakeUp]) -> None:
+        if self._app is None:
+            # imported here, in the thread: a client that only reads never pays for Celery
+            from .celery import make_app  # noqa: PLC0415
+
+            self._app = make_app(self._settings)
+        for wake_up in batch:
+            name = "placet.start_run" if wake_up.first else "placet.resume_run"
+            try:
+                self._app.send_task(name, args=[wake_up.run_id], queue=wake_up.queue, retry=False)
+            except Exception as error:  # noqa: BLE001 - kombu's transports raise what their clients do
+                log.warning("wakeup.delayed", run_id=wake_up.run_id, error=f"{type(error).__name__}: {error}")
+                return  # the broker is away: the rest would only wait for it in turn

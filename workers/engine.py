@@ -1,0 +1,223 @@
+"""Executes segments: claims a run, drives its graph, keeps its lease, commits what it came to."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import structlog
+from langgraph.errors import GraphDrained
+
+from .encoding import dump_shown
+from .errors import LeaseLost, RetryableError
+from .segment import Finished, Paused, Segment, graph_config
+
+if TYPE_CHECKING:
+    from .dispatch import Dispatcher
+    from .graphs import Agents
+    from .settings import Settings
+    from .state.approvals import Approvals
+    from .state.leases import Claim, Leases
+    from .state.runs import RunError
+
+log = structlog.get_logger("placet")
+
+CANCEL, LOST, STOP = "cancelled", "lease lost", "worker stops"
+
+
+@dataclass(slots=True, kw_only=True)
+class _Held:
+    """A claim under execution."""
+
+    claim: Claim
+    task: asyncio.Task[Any]
+    segment: Segment | None = None
+    why_cancelled: str = ""
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class Engine:
+    """All segments of one worker process, on one event loop."""
+
+    def __init__(
+        self,
+        *,
+        agents: Agents,
+        leases: Leases,
+        approvals: Approvals,
+        dispatcher: Dispatcher,
+        settings: Settings,
+    ) -> None:
+        self._agents = agents
+        self._leases = leases
+        self._approvals = approvals
+        self._dispatcher = dispatcher
+        self._settings = settings
+        self._held: dict[str, _Held] = {}
+        self._stopping = False
+        self.started = 0
+        """Segments started so far."""
+
+    @property
+    def active(self) -> int:
+        """Segments under execution."""
+        return len(self._held)
+
+    async def execute(self, run_id: str) -> str:
+        """Execute a run's next segment if there is something to do; says what came of it."""
+        if self._stopping or run_id in self._held:
+            return "stopping" if self._stopping else "busy"
+        claim, why, wake_ups = await self._leases.claim(run_id)
+        self._dispatcher.send(wake_ups)
+        if claim is None:
+            return why
+        self.started += 1
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101 - a coroutine runs in a task
+        held = self._held[run_id] = _Held(claim=claim, task=task)
+        names = {"run_id": run_id, "thread_id": claim.run.thread_id, "attempt": claim.run.attempt}
+        try:
+            with structlog.contextvars.bound_contextvars(**names):
+                return await self._execute(held)
+        finally:
+            del self._held[run_id]
+            held.ended.set()
+
+    async def _execute(self, held: _Held) -> str:
+        log.info("run.claimed", agent=held.claim.run.agent, segment=held.claim.run.segment)
+        try:
+            return await self._drive(held)
+        except asyncio.CancelledError:
+            return await self._cancelled(held)
+        except GraphDrained:
+            return await self._give_back(held, reason=STOP, count_attempt=False)
+        except LeaseLost:
+            log.warning("run.lost")
+            return LOST
+        except RetryableError as error:
+            log.warning("run.given_back", error=str(error))
+            return await self._give_back(held, reason=str(error), count_attempt=True)
+        except Exception as error:  # noqa: BLE001 - whatever an agent raises ends its run, as data
+            return await self._finish(held, "error", error=run_error(error), reason="an error ended the run")
+
+    async def _drive(self, held: _Held) -> str:
+        claim = held.claim
+        opened = self._agents.open(claim.run.agent, graph_config(claim), context=claim.run.context)
+        async with opened as graph:
+            held.segment = Segment(
+                claim=claim, graph=graph, leases=self._leases, approvals=self._approvals
+            )
+            if self._stopping:
+                held.segment.control.request_drain()
+            end = await held.segment.drive()
+        if isinstance(end, Finished):
+            return await self._finish(held, "success", result=end.result)
+        return await self._pause(held, end)
+
+    async def _pause(self, held: _Held, end: Paused) -> str:
+        data = dump_shown(
+            {
+                "interrupts": end.interrupts,
+                "approvals": [request.id for request in end.requests],
+                "wake_at_ms": end.wake_at_ms,
+            }
+        )
+        wake_ups = await self._leases.pause(
+            held.claim,
+            checkpoint_id=end.checkpoint_id,
+            requests=end.requests,
+            wake_at_ms=end.wake_at_ms,
+            data=data,
+            outcomes=held.segment.outcomes if held.segment else {},
+            reopen_reason=end.reopen_reason,
+        )
+        self._dispatcher.send(wake_ups)
+        log.info("run.interrupted", approvals=[request.id for request in end.requests])
+        return "interrupted"
+
+    async def _finish(
+        self, held: _Held, status: str, *, result: str = "", error: RunError | None = None, reason: str = ""
+    ) -> str:
+        outcomes = held.segment.outcomes if held.segment else {}
+        ended, wake_ups = await self._leases.finish(
+            held.claim, status, result=result, error=error, reason=reason, outcomes=outcomes
+        )
+        self._dispatcher.send(wake_ups)
+        log.info("run.ended", status=ended, error=error)
+        return ended
+
+    async def _cancelled(self, held: _Held) -> str:
+        """The coroutine was cancelled, by us: for a cancelled run, a lost lease, or because we stop."""
+        if held.why_cancelled == CANCEL:
+            return await self._finish(held, "cancelled", reason=CANCEL)
+        if held.why_cancelled == LOST:
+            log.warning("run.lost")
+            return LOST
+        if held.why_cancelled == STOP:
+            return await self._give_back(held, reason=STOP, count_attempt=False)
+        raise asyncio.CancelledError
+
+    async def _give_back(self, held: _Held, *, reason: str, count_attempt: bool) -> str:
+        try:
+            wake_ups = await self._leases.give_back(held.claim, reason=reason, count_attempt=count_attempt)
+        except RetryableError as error:
+            # the store is away or the lease is: the reconciler gives it back when the lease has run out
+            log.warning("run.left", error=str(error))
+            return LOST
+        self._dispatcher.send(wake_ups)
+        log.info("run.given_back", reason=reason)
+        return "given_back"
+
+    async def keep_leases(self) -> None:
+        """Renew all leases at a third of their length; cancel what is lost or to be cancelled. Never ends."""
+        loop = asyncio.get_running_loop()
+        renewed = loop.time()
+        while True:
+            await asyncio.sleep(self._settings.lease_seconds / 3)
+            held = {run_id: one.claim.token for run_id, one in self._held.items()}
+            try:
+                lost, cancelled = await self._leases.renew(held)
+            except RetryableError as error:
+                log.warning("leases.not_renewed", error=str(error))
+                # past its length a lease may be another worker's: what we do would be refused anyway
+                late = loop.time() - renewed > self._settings.lease_seconds
+                lost, cancelled = (set(held) if late else set()), set()
+            else:
+                renewed = loop.time()
+            for run_id in lost | cancelled:
+                self._cancel(run_id, LOST if run_id in lost else CANCEL)
+
+    def _cancel(self, run_id: str, why: str) -> None:
+        held = self._held.get(run_id)
+        if held is not None and not held.why_cancelled:
+            held.why_cancelled = why
+            held.task.cancel()
+
+    async def stop(self, *, grace_seconds: float) -> None:
+        """Take nothing more; let segments reach a checkpoint, then cancel the rest; all are given back."""
+        self._stopping = True
+        held = list(self._held.values())
+        for one in held:
+            if one.segment is not None:
+                one.segment.control.request_drain()
+        endings = [asyncio.create_task(one.ended.wait()) for one in held]
+        if endings and grace_seconds > 0:
+            await asyncio.wait(endings, timeout=grace_seconds)
+        for one in held:
+            self._cancel(one.claim.run.id, STOP)
+        if endings:
+            await asyncio.wait(endings, timeout=10)
+
+
+def run_error(error: BaseException) -> RunError:
+    """An exception as data: class name, text, and the node that LangGraph says it came from."""
+    node = None
+    for note in getattr(error, "__notes__", ()):
+        if note.startswith("During task with name '"):
+            node = note.split("'")[1]
+            break
+    name = type(error).__name__
+    return {"type": name, "message": str(error) or name, "node": node}
+
+

@@ -1,0 +1,48 @@
+"""Writes a segment's events to its run's stream while the graph goes on."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Self
+
+from .encoding import dump_shown
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .state.leases import Claim, Leases
+
+BATCH = 200
+
+
+class EventWriter:
+    """What is added while a write is under way goes with the next one: no timer, no lost order.
+
+    `async with` waits at its end until all is written; an error of the store comes up there.
+    """
+
+    def __init__(self, *, claim: Claim, leases: Leases) -> None:
+        self._claim = claim
+        self._leases = leases
+        self._waiting: list[tuple[str, str, str]] = []
+        self._writing: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        if self._writing is not None:
+            await self._writing
+
+    def add(self, kind: str, ns: Sequence[str], data: Any) -> None:
+        """Take an event; it is on its way when this returns."""
+        self._waiting.append((kind, "|".join(ns), dump_shown(data)))
+        if self._writing is None or self._writing.done():
+            if self._writing is not None:
+                self._writing.result()
+            self._writing = asyncio.get_running_loop().create_task(self._write())
+
+    async def _write(self) -> None:
+        while self._waiting:
+            batch, self._waiting = self._waiting[:BATCH], self._waiting[BATCH:]
+            await self._leases.append(self._claim, batch)

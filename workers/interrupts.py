@@ -1,0 +1,134 @@
+"""From what LangGraph raised when a segment paused to the requests that reviewers see."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from .digest import digest_of, own_pause_id, short_id
+from .json_values import shown, shown_schema
+from .response_schema import decision_schema
+from .state.approvals import ApprovalRequest
+from .tool_calls import Draft, PendingCall, RaisedInterrupt, batched, per_call
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+TIMER = "placet.timer"
+"""`type` of a pause that the system itself ends, at its `due`, milliseconds since 1970."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StaticBreakpoint:
+    """A stop that `interrupt_before` or `interrupt_after` made, at this checkpoint."""
+
+    checkpoint_id: str
+    when: Literal["before", "after"]
+    nodes: tuple[str, ...]
+    """The nodes that come next (before), or that have just run (after)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pause:
+    """What a paused segment waits for."""
+
+    requests: tuple[ApprovalRequest, ...]
+    """For people, in the order of the interrupts."""
+    wake_at_ms: int | None
+    """When the earliest of our own timers is due."""
+    interrupts: list[dict[str, Any]]
+    """The interrupts people answer, as JSON for the event: id, value, response_schema."""
+
+
+def pause_of(
+    *,
+    run_id: str,
+    agent: str,
+    interrupts: Iterable[RaisedInterrupt] = (),
+    pending: Sequence[PendingCall] = (),
+    tool_schemas: Mapping[str, Mapping[str, Any]] | None = None,
+    breakpoint_at: StaticBreakpoint | None = None,
+) -> Pause:
+    """Turn what a segment raised into requests, the same ones in every process.
+
+    An interrupt seen twice (a subgraph's is reported by its parents too) counts once. What has no
+    shape that is understood whole becomes a question, whose answer opens nothing by itself.
+
+    Args:
+        run_id: The run that paused.
+        agent: Its agent's name, part of what a reviewer is shown.
+        interrupts: All that are open, in LangGraph's order.
+        pending: `pending_tool_calls` of the state, and of the subgraphs' states.
+        tool_schemas: JSON Schema of each tool's arguments by the tool's name, as far as known.
+        breakpoint_at: The static breakpoint the graph stopped at, if it did.
+    """
+    requests: list[ApprovalRequest] = []
+    listed: list[dict[str, Any]] = []
+    due: list[int] = []
+    seen: set[str] = set()
+    for raised in interrupts:
+        if raised.id in seen:
+            continue
+        seen.add(raised.id)
+        if (wake_at := _own_timer(raised)) is not None:
+            due.append(wake_at)
+            continue
+        value, schema = shown(raised.value), shown_schema(raised.response_schema)
+        listed.append({"id": raised.id, "value": value, "response_schema": schema})
+        questions = (
+            batched(value, raised.value, pending, tool_schemas or {})
+            or per_call(value, raised.value, schema, pending)
+            or [Draft("question", "raw", ("answer",), schema, value=value)]
+        )
+        requests += _numbered(run_id, agent, raised.id, questions)
+    if breakpoint_at is not None:
+        requests += _numbered(run_id, agent, *_static(breakpoint_at))
+    return Pause(requests=tuple(requests), wake_at_ms=min(due, default=None), interrupts=listed)
+
+
+def _own_timer(raised: RaisedInterrupt) -> int | None:
+    """When a timer of our own is due; None for anything else, copies of one included."""
+    value = raised.value
+    if not isinstance(value, dict) or value.get("type") != TIMER or type(due := value.get("due")) is not int:
+        return None
+    return due if raised.id == _own_id(value) else None
+
+
+def _own_id(value: Any) -> str | None:
+    try:
+        return own_pause_id(value)
+    except ValueError:
+        return None
+
+
+def _static(stop: StaticBreakpoint) -> tuple[str, list[Draft]]:
+    """Ask about a static breakpoint: approve goes on, reject cancels the run."""
+    nodes = sorted(stop.nodes)
+    allowed = ("approve", "reject")
+    interrupt_id = digest_of([stop.checkpoint_id, stop.when, nodes])
+    description = f"The run has stopped {stop.when} {', '.join(nodes)}."
+    schema = decision_schema(allowed)
+    names = ", ".join(nodes)
+    return interrupt_id, [Draft("breakpoint", "static", allowed, schema, tool=names, description=description)]
+
+
+def _numbered(
+    run_id: str, agent: str, interrupt_id: str, questions: Sequence[Draft]
+) -> list[ApprovalRequest]:
+    requests = []
+    for index, question in enumerate(questions):
+        shown = question._asdict()
+        seen = {name: shown[name] for name in shown if name not in ("mode", "tool_call_id")}
+        digest = digest_of({**seen, "agent": agent})
+        request_id = short_id(run_id, interrupt_id, index, digest)
+        requests.append(
+            ApprovalRequest(
+                id=request_id,
+                interrupt_id=interrupt_id,
+                index=index,
+                count=len(questions),
+                digest=digest,
+                **shown,
+            )
+        )
+    return requests

@@ -1,0 +1,76 @@
+"""Looks, in every worker, for what crashes leave: ended leases, due timers, wake-ups that went astray."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from typing import TYPE_CHECKING, Any
+
+import structlog
+
+from .errors import RetryableError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from .dispatch import Dispatcher
+    from .engine import Engine
+    from .settings import Settings
+    from .state.timers import Timers
+
+log = structlog.get_logger("placet")
+MOST_SECONDS_AWAY = 10.0
+
+
+class Reconciler:
+    """One look a second or so; any number of workers may look at once."""
+
+    def __init__(
+        self,
+        *,
+        timers: Timers,
+        engine: Engine,
+        dispatcher: Dispatcher,
+        settings: Settings,
+        facts: Mapping[str, Any],
+    ) -> None:
+        self._timers = timers
+        self._engine = engine
+        self._dispatcher = dispatcher
+        self._settings = settings
+        self._facts = facts
+        self._started = 0
+
+    async def run(self) -> None:
+        """Look, again and again; backs off while the store is away. Never ends."""
+        pause = self._settings.reconcile_seconds
+        while True:
+            try:
+                await self.look()
+            except RetryableError as error:
+                log.warning("reconciler.failed", error=str(error))
+                pause = min(pause * 2, MOST_SECONDS_AWAY)
+            else:
+                pause = self._settings.reconcile_seconds
+            await asyncio.sleep(pause * random.uniform(0.8, 1.2))  # noqa: S311 - spreads the workers
+
+    async def look(self) -> None:
+        """Look once and send what is to be sent."""
+        wake_ups = await self._timers.look(
+            facts=json.dumps({**self._facts, "active": self._engine.active}),
+            limit=self._room(),
+            queues=self._settings.queue_names,
+        )
+        self._dispatcher.send(wake_ups)
+
+    def _room(self) -> int:
+        """How many astray wake-ups to send again: never more than there are free slots.
+
+        While messages arrive anyway, the oldest one only: what waits in the broker is not lost, and
+        sending it again would make the queue longer.
+        """
+        free = self._settings.concurrency - self._engine.active
+        flowing = self._engine.started > self._started
+        self._started = self._engine.started
+        return min(free, 1) if flowing else free

@@ -1,0 +1,53 @@
+"""Puts a thread's messages in order after an abnormal end, so that the next model call is valid."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.messages import AIMessage, ToolMessage
+from langgraph.constants import END
+
+if TYPE_CHECKING:
+    from langchain_core.runnables import RunnableConfig
+    from langgraph.pregel import Pregel
+
+_INPUT = "__input__"
+
+
+async def repair_thread(graph: Pregel, config: RunnableConfig, reason: str) -> None:
+    """Keep what finished, drop what was pending, and give each unanswered tool call a result that says why.
+
+    Finished calls of the step that was cut off keep their real ToolMessage: LangGraph applies a step's
+    finished writes when its tasks are cleared.
+    """
+    state = await graph.aget_state(config)
+    if state.next:
+        await graph.aupdate_state(config, None, as_node=END)
+        state = await graph.aget_state(config)
+    missing = unanswered_calls(state.values)
+    if missing:
+        results = [
+            ToolMessage(
+                content=f"The call of `{call['name']}` did not finish: {reason}.",
+                name=call["name"],
+                tool_call_id=call["id"],
+                status="error",
+            )
+            for call in missing
+        ]
+        await graph.aupdate_state(config, {"messages": results}, as_node=_INPUT)
+        await graph.aupdate_state(config, None, as_node=END)
+
+
+def unanswered_calls(values: Any) -> list[Any]:
+    """Tool calls of the last AIMessage that have no ToolMessage; none where there are no messages."""
+    messages = values.get("messages") if isinstance(values, dict) else getattr(values, "messages", None)
+    if not isinstance(messages, list):
+        return []
+    answered: set[str] = set()
+    for message in reversed(messages):
+        if isinstance(message, ToolMessage):
+            answered.add(message.tool_call_id)
+        elif isinstance(message, AIMessage):
+            return [call for call in message.tool_calls if call["id"] not in answered]
+    return []

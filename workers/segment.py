@@ -1,0 +1,261 @@
+"""Drives an agent's graph through one segment: from where it stands to its next pause or its end."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+os.environ.setdefault("LANGGRAPH_STRICT_MSGPACK", "true")
+
+from langchain_core.messages import ToolMessage
+from langgraph.errors import is_invalid_resume
+from langgraph.runtime import RunControl
+from langgraph.types import Command
+
+from .answers import resume_map
+from .breakpoints import due_breakpoint, has_breakpoints
+from .encoding import dump_shown
+from .event_writer import EventWriter
+from .graphs import tool_schemas
+from .interrupts import StaticBreakpoint, pause_of
+from .repair import repair_thread
+from .tool_calls import pending_tool_calls
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from langchain_core.runnables import RunnableConfig
+    from langgraph.types import Interrupt, StateSnapshot
+
+    from .factories import Graph
+    from .state.approvals import ApprovalRequest, Approvals
+    from .state.leases import Claim, Leases
+
+MODES = ["updates", "messages", "custom", "values"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finished:
+    """The graph came to its end."""
+
+    result: str
+    """Its output, as JSON text."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Paused:
+    """The graph waits for people, for a timer, or both."""
+
+    checkpoint_id: str
+    requests: Sequence[ApprovalRequest]
+    wake_at_ms: int | None
+    interrupts: list[dict[str, Any]]
+    reopen_reason: str = ""
+    """Why the graph did not take an answer that was delivered."""
+
+
+class Segment:
+    """One segment of one run; `control` asks it to stop at the next checkpoint."""
+
+    def __init__(self, *, claim: Claim, graph: Graph, leases: Leases, approvals: Approvals) -> None:
+        self.control = RunControl()
+        self.outcomes: dict[str, str] = {}
+        """What became of the calls that were decided on: approval id to outcome."""
+        self._claim = claim
+        self._graph = graph
+        self._leases = leases
+        self._approvals = approvals
+        self._config = graph_config(claim)
+        self._values: Any = None
+        self._interrupts: dict[str, Interrupt] | None = None
+        self._call_of = {a.tool_call_id: a.approval_id for a in claim.answers if a.tool_call_id}
+
+    async def drive(self) -> Finished | Paused:
+        """Go on from where the thread stands.
+
+        Raises:
+            GraphDrained: when it stopped at a checkpoint because `control` asked for it.
+            Exception: whatever the graph raises.
+        """
+        start = await self._start()
+        if isinstance(start, Finished | Paused):
+            return start
+        async with EventWriter(claim=self._claim, leases=self._leases) as events:
+            try:
+                async for part in self._graph.astream(
+                    start.input,
+                    self._config,
+                    context=self._claim.run.context,
+                    stream_mode=MODES,
+                    subgraphs=True,
+                    version="v2",
+                    durability="sync",
+                    control=self.control,
+                ):
+                    self._take(part, events)
+            except Exception as error:
+                if not is_invalid_resume(error):
+                    raise
+                return await self._reopened(error)
+        if self._interrupts is None:
+            return Finished(result=dump_shown(self._values))
+        return await self._paused(await self._graph.aget_state(self._config))
+
+    def _take(self, part: Any, events: EventWriter) -> None:
+        kind, ns, data = part["type"], part["ns"], part["data"]
+        if kind == "values":
+            if not ns:
+                self._values = data
+        elif kind == "messages":
+            message, about = data
+            shown = message.model_dump(exclude_none=True, exclude_defaults=True)
+            events.add("messages", ns, {"node": about.get("langgraph_node"), "message": shown})
+        elif kind == "updates":
+            if "__interrupt__" in data:
+                if not ns:
+                    self._interrupts = {**(self._interrupts or {}), **{i.id: i for i in data["__interrupt__"]}}
+                return
+            self._note_outcomes(data)
+            events.add("updates", ns, data)
+        else:
+            events.add(kind, ns, data)
+
+    def _note_outcomes(self, updates: Mapping[str, Any]) -> None:
+        for update in updates.values():
+            messages = update.get("messages") if isinstance(update, dict) else None
+            for message in messages if isinstance(messages, list) else ():
+                if isinstance(message, ToolMessage) and message.tool_call_id in self._call_of:
+                    outcome = "failed" if message.status == "error" else "succeeded"
+                    self.outcomes[self._call_of[message.tool_call_id]] = outcome
+
+    async def _start(self) -> _Start | Finished | Paused:
+        """What to drive the graph with, or the end or pause that it stands at already."""
+        claim = self._claim
+        if claim.run.segment == 1:
+            if claim.repair:
+                await repair_thread(self._graph, self._config, claim.repair)
+                await self._leases.repaired(claim)
+            return _Start(first_input(claim))
+        resume = resume_map(claim.answers)
+        first_attempt = claim.run.attempt == 1 and not any(answer.delivered for answer in claim.answers)
+        if resume and first_attempt and not has_breakpoints(self._graph):
+            return _Start(Command(resume=resume))
+        return await self._start_from(await self._graph.aget_state(self._config), resume)
+
+    async def _start_from(self, state: StateSnapshot, resume: dict[str, Any]) -> _Start | Finished | Paused:
+        claim = self._claim
+        if (state.metadata or {}).get("run_id") != claim.run.id:
+            return _Start(first_input(claim))  # its worker died before the input was written
+        if claim.run.attempt > 1:
+            await self._leases.progressed(claim, _checkpoint_id(state))
+        if not state.next:
+            return Finished(result=dump_shown(self._output(state)))  # it ended, and that was not committed
+        if stop := await due_breakpoint(self._graph, state):
+            pause = pause_of(run_id=claim.run.id, agent=claim.run.agent, breakpoint_at=stop)
+            approved = {a.interrupt_id for a in claim.answers if a.mode == "static"}
+            if not approved & {request.interrupt_id for request in pause.requests}:
+                return await self._paused(state)
+        waiting = {interrupt.id for interrupt in state.interrupts}
+        deliver = {key: answer for key, answer in resume.items() if key in waiting}
+        return _Start(Command(resume=deliver) if deliver else None)
+
+    async def _paused(self, state: StateSnapshot) -> Paused:
+        claim, stop = self._claim, None
+        if not self._interrupts:
+            # a breakpoint, perhaps a subgraph's own, which only its parent's pending node tells of
+            stop = await due_breakpoint(self._graph, state) or StaticBreakpoint(
+                checkpoint_id=_checkpoint_id(state), when="before", nodes=state.next
+            )
+        pause = pause_of(
+            run_id=claim.run.id,
+            agent=claim.run.agent,
+            interrupts=(self._interrupts or {}).values(),
+            pending=pending_tool_calls(_messages(state.values)),
+            tool_schemas=tool_schemas(self._graph) if self._interrupts else {},
+            breakpoint_at=stop,
+        )
+        return Paused(
+            checkpoint_id=_checkpoint_id(state),
+            requests=pause.requests,
+            wake_at_ms=pause.wake_at_ms,
+            interrupts=pause.interrupts,
+        )
+
+    async def _reopened(self, error: Exception) -> Paused:
+        """LangGraph refused an answer that fitted the schema we knew: its request is asked again."""
+        state = await self._graph.aget_state(self._config)
+        waiting = {interrupt.id for interrupt in state.interrupts}
+        requests = [
+            request
+            for request in await self._approvals.of_pause(self._claim.run.id)
+            if request.interrupt_id in waiting
+        ]
+        if not requests:
+            raise error
+        return Paused(
+            checkpoint_id=_checkpoint_id(state),
+            requests=requests,
+            wake_at_ms=None,
+            interrupts=[
+                {"id": request.interrupt_id, "value": request.value, "response_schema": request.response_schema}
+                for request in requests
+            ],
+            reopen_reason=f"the agent did not take the answer: {error}",
+        )
+
+    def _output(self, state: StateSnapshot) -> Any:
+        channels = self._graph.output_channels
+        if isinstance(channels, str) or not isinstance(state.values, dict):
+            return state.values
+        return {name: state.values[name] for name in channels if name in state.values}
+
+
+@dataclass(frozen=True, slots=True)
+class _Start:
+    input: Any
+
+
+def graph_config(claim: Claim) -> RunnableConfig:
+    """The config a graph is driven with: the caller's part, and what is ours alone to set."""
+    run = claim.run
+    config: RunnableConfig = {**run.config}  # type: ignore[typeddict-item]
+    own = {
+        "thread_id": run.thread_id,
+        "__placet_token": claim.token,
+        "__pregel_strict_resume": True,
+    }
+    principal = {} if run.principal is None else {"principal": run.principal}
+    config["configurable"] = {**run.config.get("configurable", {}), **principal, **own}
+    # LangGraph keeps the run id with each checkpoint: that is how a later attempt knows its input is there
+    config["metadata"] = {**run.config.get("metadata", {}), "run_id": run.id}
+    return config
+
+
+def first_input(claim: Claim) -> Any:
+    """The run's input, its messages with ids that are the same in every attempt."""
+    given = claim.run.input
+    if not isinstance(given, dict) or not isinstance(given.get("messages"), list):
+        return given
+    return {
+        **given,
+        "messages": [_with_id(m, f"{claim.run.id}:{n}") for n, m in enumerate(given["messages"])],
+    }
+
+
+def _with_id(message: Any, message_id: str) -> Any:
+    pair = 2
+    if isinstance(message, list) and len(message) == pair and all(isinstance(part, str) for part in message):
+        message = {"role": message[0], "content": message[1]}
+    if isinstance(message, dict) and "content" in message and not message.get("id"):
+        return {**message, "id": message_id}
+    return message
+
+
+def _messages(values: Any) -> list[Any]:
+    messages = values.get("messages") if isinstance(values, dict) else getattr(values, "messages", None)
+    return messages if isinstance(messages, list) else []
+
+
+def _checkpoint_id(state: StateSnapshot) -> str:
+    return str(state.config["configurable"].get("checkpoint_id", ""))

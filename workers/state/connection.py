@@ -1,0 +1,160 @@
+"""The connection to Redis and the scripts that run there."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from redis import exceptions
+from redis.asyncio import BlockingConnectionPool, ConnectionPool, Redis
+
+from ..errors import LeaseLost, StoreUnavailable
+from .keys import Keys, lua_prelude
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable
+
+    from redis.commands.core import AsyncScript
+
+    from ..settings import Settings
+
+RESEND_MS = 3_000
+"""How long a wake-up may stay unclaimed before it is sent again; doubled each time."""
+APPROVALS_STREAM_MAX = 100_000
+TOMBSTONE_SECONDS = 30 * 86_400
+
+Text = str | bytes | int | float
+PAGE = 200
+
+
+@dataclass(frozen=True, slots=True)
+class WakeUp:
+    """A run that became claimable: its message to Celery is to be sent, to `queue`."""
+
+    run_id: str
+    queue: str
+    first: bool
+    """Whether no segment of it has been started."""
+
+
+def wake_ups(reply: list[Any]) -> list[WakeUp]:
+    """The wake-ups that a script's reply ends with."""
+    return [WakeUp(run.decode(), queue.decode(), segment == b"0") for run, queue, segment in reply[-1]]
+
+
+def moment(milliseconds: str | bytes) -> datetime:
+    """The server's milliseconds as a time in UTC."""
+    return datetime.fromtimestamp(float(milliseconds) / 1000, tz=UTC)
+
+
+class Connection:
+    """Redis, the key names of one namespace and its scripts; one for a process's event loop."""
+
+    def __init__(self, *, redis: Redis, blocking: Redis, settings: Settings) -> None:
+        self.redis = redis
+        self.blocking = blocking
+        """A client of its own for blocking reads, which each hold a connection."""
+        self.settings = settings
+        self.keys = Keys(settings.namespace)
+        self._constants = _constants(settings)
+        self._scripts: dict[str, AsyncScript] = {}
+
+    @classmethod
+    @asynccontextmanager
+    async def open(cls, settings: Settings) -> AsyncIterator[Connection]:
+        """Connect lazily; closing it closes every connection."""
+        options: dict[str, Any] = {
+            "socket_connect_timeout": 2,
+            "socket_keepalive": True,
+            "health_check_interval": 25,
+        }
+        # a plain pool raises when more coroutines than connections call at once; this one lets them wait
+        pool = BlockingConnectionPool.from_url(
+            settings.redis_url, max_connections=50, timeout=10, socket_timeout=10, **options
+        )
+        waiting = ConnectionPool.from_url(settings.redis_url, socket_timeout=30, **options)
+        redis, blocking = Redis(connection_pool=pool), Redis(connection_pool=waiting)
+        try:
+            yield cls(redis=redis, blocking=blocking, settings=settings)
+        finally:
+            await redis.aclose()
+            await blocking.aclose()
+            await pool.disconnect()
+            await waiting.disconnect()
+
+    async def run(self, name: str, *args: Text) -> list[Any]:
+        """Run the script `lua/NAME.lua`; its reply is a list, with bytes for text.
+
+        Raises:
+            LeaseLost: when the script found that the caller's fencing token is not the thread's.
+            StoreUnavailable: when Redis does not answer or refuses to write.
+        """
+        script = self._scripts.get(name)
+        if script is None:
+            script = self.redis.register_script(self._constants + _source(name))
+            self._scripts[name] = script
+        try:
+            reply: list[Any] = await script(keys=[self.keys.prefix], args=args)
+        except exceptions.ResponseError as error:
+            if str(error).startswith("FENCED"):
+                raise LeaseLost(str(error).removeprefix("FENCED ")) from None
+            if str(error).startswith(("OOM", "READONLY", "LOADING", "MISCONF", "BUSY")):
+                raise StoreUnavailable(str(error)) from error
+            raise
+        except (exceptions.ConnectionError, exceptions.TimeoutError, OSError) as error:
+            raise StoreUnavailable(f"Redis at {_shown(self.settings.redis_url)}: {error}") from error
+        return reply
+
+    async def read(self, command: Awaitable[Any]) -> Any:
+        """Await a plain read; its replies hold bytes, never text (redis-py's types allow either).
+
+        Raises:
+            StoreUnavailable: when Redis does not answer.
+        """
+        try:
+            return await command
+        except (exceptions.ConnectionError, exceptions.TimeoutError, OSError) as error:
+            raise StoreUnavailable(f"Redis at {_shown(self.settings.redis_url)}: {error}") from error
+
+    async def records(self, index: str, kind: str) -> AsyncIterator[dict[bytes, bytes]]:
+        """Read the hashes that a sorted set lists, highest score first, a page at a time."""
+        start = 0
+        while True:
+            ids = await self.read(self.redis.zrange(index, start, start + PAGE - 1, desc=True))
+            pipeline = self.redis.pipeline(transaction=False)
+            for key in ids:
+                pipeline.hgetall(self.keys(kind, key.decode()))
+            for record in await self.read(pipeline.execute()):
+                if record:
+                    yield record
+            if len(ids) < PAGE:
+                return
+            start += PAGE
+
+
+@cache
+def _source(name: str) -> str:
+    folder = files(__package__) / "lua"
+    body = (folder / f"{name}.lua").read_text()
+    return lua_prelude() + (folder / "common.lua").read_text() + body
+
+
+def _constants(settings: Settings) -> str:
+    values = {
+        "EVENTS_MAX": settings.events_max,
+        "EVENTS_KEEP_SECONDS": max(1, int(settings.events_keep_seconds)),
+        "APPROVALS_STREAM_MAX": APPROVALS_STREAM_MAX,
+        "RESEND_MS": RESEND_MS,
+        "TOMBSTONE_SECONDS": TOMBSTONE_SECONDS,
+    }
+    return "".join(f"local {name} = {value}\n" for name, value in values.items())
+
+
+def _shown(url: str) -> str:
+    """A URL without its password."""
+    scheme, _, rest = url.partition("://")
+    return f"{scheme}://{rest.rpartition('@')[2]}"

@@ -1,0 +1,165 @@
+"""The right to execute a thread, and the commits that a holder may make under its fencing token."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from .approvals import request_record
+from .connection import wake_ups
+from .runs import run_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from .approvals import ApprovalRequest
+    from .connection import Connection, WakeUp
+    from .runs import Run, RunError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """A decision to be delivered; the interrupt's answer is made of all of its."""
+
+    approval_id: str
+    interrupt_id: str
+    mode: str
+    index: int
+    decision: dict[str, Any]
+    tool_call_id: str
+    """Of the call it is about, empty if there is none or it is not known."""
+    delivered: bool
+    """Whether an attempt that did not finish was handed it already."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """A lease on a run's thread, and what its segment starts from."""
+
+    run: Run
+    token: int
+    progress: str
+    """The checkpoint the last segment ended at, empty before the first pause."""
+    answers: tuple[Answer, ...]
+    repair: str
+    """Why the thread's last run ended abnormally, if it did and nothing was mended since."""
+
+
+class Leases:
+    """Claims threads, renews the leases, and commits what a segment came to."""
+
+    def __init__(self, connection: Connection, *, owner: str) -> None:
+        self._c = connection
+        self.owner = owner
+        self._pid = os.getpid()
+
+    async def claim(self, run_id: str) -> tuple[Claim | None, str, list[WakeUp]]:
+        """Take the run's thread if there is something to do; without a claim the text says why not."""
+        settings = self._c.settings
+        reply = await self._c.run(
+            "claim", run_id, self.owner, int(settings.lease_seconds * 1000), settings.max_attempts, self._pid
+        )
+        if reply[0] != b"claimed":
+            return None, reply[0].decode(), wake_ups(reply)
+        _, token, flat, answers, repair, _ = reply
+        record = dict(zip(flat[::2], flat[1::2], strict=True))
+        claim = Claim(
+            run=run_of(record),
+            token=int(token),
+            progress=record[b"progress"].decode(),
+            answers=tuple(map(_answer_of, answers)),
+            repair=repair.decode(),
+        )
+        return claim, "claimed", wake_ups(reply)
+
+    async def renew(self, held: Mapping[str, int]) -> tuple[set[str], set[str]]:
+        """Prolong the leases of runs (id to token); returns those that are lost and those to be cancelled."""
+        pairs: list[str | int] = []
+        for run_id, token in held.items():
+            pairs += [run_id, token]
+        lost, cancelled = await self._c.run("renew", int(self._c.settings.lease_seconds * 1000), *pairs)
+        return {key.decode() for key in lost}, {key.decode() for key in cancelled}
+
+    async def progressed(self, claim: Claim, checkpoint_id: str) -> None:
+        """Say where a segment that was started again begins: past `progress`, attempts count anew."""
+        await self._c.run("progress", claim.run.id, claim.token, checkpoint_id)
+
+    async def repaired(self, claim: Claim) -> None:
+        """Say that the thread's messages are in order again."""
+        await self._c.run("repaired", claim.run.id, claim.token)
+
+    async def append(self, claim: Claim, events: Iterable[tuple[str, str, str]]) -> None:
+        """Append events to the run's stream: (type, namespace joined by `|`, JSON data)."""
+        flat = [text for event in events for text in event]
+        await self._c.run("events", claim.run.id, claim.token, self._pid, claim.run.attempt, *flat)
+
+    async def pause(
+        self,
+        claim: Claim,
+        *,
+        checkpoint_id: str,
+        requests: Sequence[ApprovalRequest],
+        wake_at_ms: int | None = None,
+        data: str,
+        outcomes: Mapping[str, str],
+        reopen_reason: str = "",
+    ) -> list[WakeUp]:
+        """Commit a pause and give the lease back."""
+        reply = await self._c.run(
+            "pause",
+            claim.run.id,
+            claim.token,
+            self._pid,
+            checkpoint_id,
+            "" if wake_at_ms is None else wake_at_ms,
+            data,
+            json.dumps([request_record(request) for request in requests]),
+            json.dumps(dict(outcomes)),
+            reopen_reason or "the graph asked again",
+        )
+        return wake_ups(reply)
+
+    async def finish(
+        self,
+        claim: Claim,
+        status: str,
+        *,
+        result: str = "",
+        error: RunError | None = None,
+        reason: str = "",
+        outcomes: Mapping[str, str],
+    ) -> tuple[str, list[WakeUp]]:
+        """Commit a run's end and give the lease back; returns the status that it ended with."""
+        reply = await self._c.run(
+            "finish",
+            claim.run.id,
+            claim.token,
+            self._pid,
+            status,
+            result,
+            "" if error is None else json.dumps(error),
+            reason,
+            json.dumps(dict(outcomes)),
+        )
+        return reply[0].decode(), wake_ups(reply)
+
+    async def give_back(self, claim: Claim, *, reason: str, count_attempt: bool) -> list[WakeUp]:
+        """Hand the run to any other worker at once."""
+        uncounted = "" if count_attempt else "1"
+        reply = await self._c.run("give_back", claim.run.id, claim.token, self._pid, reason, uncounted)
+        return wake_ups(reply)
+
+
+def _answer_of(row: Sequence[bytes]) -> Answer:
+    approval_id, interrupt_id, mode, index, decision, delivered, tool_call_id = row
+    return Answer(
+        approval_id=approval_id.decode(),
+        interrupt_id=interrupt_id.decode(),
+        mode=mode.decode(),
+        index=int(index),
+        decision=json.loads(decision),
+        tool_call_id=tool_call_id.decode(),
+        delivered=bool(delivered),
+    )

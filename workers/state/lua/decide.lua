@@ -1,0 +1,39 @@
+-- ARGV: reviewer, pid, then approval id/digest that was checked/decision (JSON)/its type quadruples
+-- First decision wins; several are saved together or not at all.
+local reviewer, pid = ARGV[1], ARGV[2]
+for i = 3, #ARGV, 4 do
+  local a = redis.call('HMGET', K.approval(ARGV[i]), 'status', 'digest', 'decided_by', 'decision', 'reason')
+  if not a[1] then return {'missing', ARGV[i], WOKEN} end
+  if a[1] == 'decided' then return {'decided', ARGV[i], a[3], cjson.decode(a[4]).type, WOKEN} end
+  if a[1] ~= 'pending' then return {'not_pending', ARGV[i], a[1], a[5], WOKEN} end
+  if a[2] ~= ARGV[i + 1] then return {'changed', ARGV[i], WOKEN} end
+end
+local runs = {}
+for i = 3, #ARGV, 4 do
+  local id = ARGV[i]
+  local a = redis.call('HMGET', K.approval(id), 'run_id', 'kind', 'thread_id')
+  redis.call('HSET', K.approval(id), 'decision', ARGV[i + 2], 'decided_by', reviewer, 'decided_at', int(NOW))
+  set_approval(id, 'decided', '')
+  announce(id, 'decided')
+  event(a[1], 'approval.decided',
+    cjson.encode({approval_id = id, decision = ARGV[i + 3], reviewer = reviewer}), nil, pid)
+  runs[a[1]] = {thread = a[3], stop = (runs[a[1]] or {}).stop or (a[2] == 'breakpoint' and ARGV[i + 3] == 'reject')}
+end
+for run, what in pairs(runs) do
+  if not held(what.thread) then
+    if what.stop then
+      local reason = 'rejected at a breakpoint by ' .. reviewer
+      finish(run, 'cancelled', reason, 'not_run')
+      event(run, 'run.ended', cjson.encode({status = 'cancelled', reason = reason}), nil, pid)
+    else
+      local pause = pause_of(run)
+      if redis.call('HGET', K.run(run), 'status') == 'interrupted' and not pause.pending then
+        set_status(run, 'pending')
+      end
+      if pause.fresh then wake(run) end
+    end
+  elseif what.stop then
+    redis.call('HSET', K.run(run), 'cancel_requested', 'rejected at a breakpoint by ' .. reviewer)
+  end
+end
+return {'saved', WOKEN}

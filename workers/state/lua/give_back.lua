@@ -1,0 +1,18 @@
+-- ARGV: run id, token, pid, reason, '1' if the attempt does not count
+-- A worker that stops hands the run to any other.
+local run, token = ARGV[1], ARGV[2]
+local thread = fenced(run, token)
+if not thread then return refuse(ARGV[1]) end
+release(thread)
+if ARGV[5] == '1' then redis.call('HINCRBY', K.run(run), 'attempt', -1) end
+redis.call('HSET', K.run(run), 'due', '1')
+set_status(run, pause_of(run).pending and 'interrupted' or 'pending')
+event(run, 'run.given_back', cjson.encode({reason = ARGV[4]}), nil, ARGV[3])
+local reason = redis.call('HGET', K.run(run), 'cancel_requested')
+if reason then
+  finish(run, 'cancelled', reason, 'unknown')
+  event(run, 'run.ended', cjson.encode({status = 'cancelled', reason = reason}), nil, ARGV[3])
+else
+  wake(run)
+end
+return {'given_back', WOKEN}

@@ -1,0 +1,27 @@
+"""What the system itself has to wake: due timers, leases that ran out, wake-ups that went astray."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .connection import wake_ups
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from .connection import Connection, WakeUp
+
+
+class Timers:
+    """One look at all clocks, by any worker, as often as it likes."""
+
+    def __init__(self, connection: Connection, *, owner: str) -> None:
+        self._c = connection
+        self._owner = owner
+
+    async def look(self, *, facts: str, limit: int, queues: Iterable[str]) -> list[WakeUp]:
+        """Recover, wake and list what is to be sent, at most `limit` of the lost ones, oldest first.
+
+        `facts` is a JSON object that the worker tells of itself; saying it is its sign of life.
+        """
+        return wake_ups(await self._c.run("reconcile", self._owner, facts, limit, *queues))

@@ -1,0 +1,71 @@
+"""Placet for code without an event loop: Django, Flask, a script."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import threading
+from typing import TYPE_CHECKING, Any, Self
+
+from .client import Placet
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+
+class PlacetSync:
+    """Every method of `Placet`, blocking: `with PlacetSync.connect() as placet: placet.enqueue(…)`.
+
+    One generic wrapper: coroutines are awaited and async iterators walked on a loop in a thread of its
+    own. Safe to share between threads.
+    """
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        self._arguments = (args, options)
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="placet-sync", daemon=True)
+
+    @classmethod
+    def connect(cls, *args: Any, **options: Any) -> Self:
+        """Take what `Placet.connect` takes."""
+        return cls(*args, **options)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        args, options = self._arguments
+        self._connected = Placet.connect(*args, **options)
+        self._placet = self._wait(self._connected.__aenter__())
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        try:
+            self._wait(self._connected.__aexit__(None, None, None))
+        finally:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+            self._loop.close()
+
+    def __getattr__(self, name: str) -> Any:
+        """Wrap one of `Placet`'s methods."""
+        if name.startswith("_"):
+            raise AttributeError(name)
+        method = getattr(self._placet, name)
+
+        def call(*args: Any, **options: Any) -> Any:
+            made = method(*args, **options)
+            return self._wait(made) if inspect.iscoroutine(made) else self._walk(made)
+
+        return call
+
+    def _wait(self, coroutine: Any) -> Any:
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
+
+    def _walk(self, items: AsyncIterator[Any]) -> Iterator[Any]:
+        try:
+            while True:
+                try:
+                    yield self._wait(anext(items))
+                except StopAsyncIteration:
+                    return
+        finally:
+            self._wait(items.aclose())  # type: ignore[attr-defined]

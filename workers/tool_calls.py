@@ -1,0 +1,174 @@
+"""How LangChain's human-in-the-loop middleware asks about tool calls, in both of its modes."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from .json_values import canonical, shown, shown_schema
+from .response_schema import DECISION_TYPES, branches, decision_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from .state.approvals import ApprovalKind, ApprovalMode
+
+
+class RaisedInterrupt(Protocol):
+    """What is read of LangGraph's `Interrupt`."""
+
+    @property
+    def id(self) -> str: ...  # noqa: D102
+    @property
+    def value(self) -> Any: ...  # noqa: D102
+    @property
+    def response_schema(self) -> Any: ...  # noqa: D102
+
+
+class PendingCall(NamedTuple):
+    """A tool call of an AI message that has no result yet; arguments as JSON values."""
+
+    id: str | None
+    name: str
+    args: Any
+
+
+class Draft(NamedTuple):
+    """The parts of a request that depend on the interrupt's shape."""
+
+    kind: ApprovalKind
+    mode: ApprovalMode
+    allowed: tuple[str, ...]
+    response_schema: dict[str, Any] | None
+    tool: str | None = None
+    args: Any = None
+    tool_call_id: str | None = None
+    description: str = ""
+    value: Any = None
+
+
+def is_tool_approval_interrupt(interrupt: RaisedInterrupt | Mapping[str, Any]) -> bool:
+    """Tell whether an interrupt asks for one tool call, as LangChain's `per_call` mode raises it.
+
+    The twin of LangChain.js' `isToolApprovalInterrupt`: it looks at the value's shape alone. Takes an
+    `Interrupt`, or one as the pause event lists it.
+    """
+    value = interrupt.get("value") if isinstance(interrupt, Mapping) else interrupt.value
+    return (
+        isinstance(value, Mapping)
+        and value.get("type") == "tool_approval"
+        and all(isinstance(value.get(name), str) for name in ("tool_call_id", "name", "description"))
+        and isinstance(value.get("args"), Mapping)
+    )
+
+
+def pending_tool_calls(messages: Iterable[Any]) -> list[PendingCall]:
+    """List the calls of the last AI message that no tool message answers; `messages` are LangChain's."""
+    calls: list[dict[str, Any]] = []
+    answered: set[str] = set()
+    for message in messages:
+        kind = getattr(message, "type", None)
+        if kind == "ai":
+            calls, answered = message.tool_calls, set()
+        elif kind == "tool":
+            answered.add(message.tool_call_id)
+    return [PendingCall(c["id"], c["name"], shown(c["args"])) for c in calls if c["id"] not in answered]
+
+
+def batched(
+    value: Any, raw: Any, pending: Sequence[PendingCall], tool_schemas: Mapping[str, Mapping[str, Any]]
+) -> list[Draft]:
+    """Read the value that LangChain's `batched` mode raises; empty if it is not one, whole and sound."""
+    if not isinstance(value, dict):
+        return []
+    actions, configs = value.get("action_requests"), value.get("review_configs")
+    if not (isinstance(actions, list) and isinstance(configs, list) and 0 < len(actions) == len(configs)):
+        return []
+    allowed = _allowed_by_name(configs)
+    if allowed is None or not all(_is_action(action) and action["name"] in allowed for action in actions):
+        return []
+    ids = _call_ids(actions, pending)
+    questions = []
+    for index, (action, call_id) in enumerate(zip(actions, ids, strict=True)):
+        name, types = action["name"], allowed[action["name"]]
+        schema = decision_schema(types, tool=name, args=shown_schema(tool_schemas.get(name)))
+        description = _description(action, _item(raw, "action_requests", index))
+        questions.append(
+            Draft("tool_call", "batched", types, schema, name, action["args"], call_id, description)
+        )
+    return questions
+
+
+def _is_action(action: Any) -> bool:
+    return (
+        isinstance(action, dict)
+        and isinstance(action.get("name"), str)
+        and isinstance(action.get("args"), dict)
+        and isinstance(action.get("description", ""), str)
+    )
+
+
+def _allowed_by_name(configs: Sequence[Any]) -> dict[str, tuple[str, ...]] | None:
+    """The decision types of each action; None if a config is unsound or two of them disagree."""
+    allowed: dict[str, tuple[str, ...]] = {}
+    for config in configs:
+        name = config.get("action_name") if isinstance(config, dict) else None
+        types = config.get("allowed_decisions") if isinstance(config, dict) else None
+        if not isinstance(name, str) or not isinstance(types, list) or not types:
+            return None
+        if any(kind not in DECISION_TYPES for kind in types):
+            return None
+        kinds = tuple(dict.fromkeys(types))
+        if allowed.setdefault(name, kinds) != kinds:
+            return None
+    return allowed
+
+
+def _call_ids(actions: Sequence[dict[str, Any]], pending: Sequence[PendingCall]) -> list[str | None]:
+    """Find each action's tool call: equal calls pair off in order if there are as many of them."""
+    calls: dict[bytes, list[str | None]] = defaultdict(list)
+    for call in pending:
+        calls[canonical([call.name, call.args])].append(call.id)
+    keys = [canonical([action["name"], action["args"]]) for action in actions]
+    paired = {key: iter(ids) for key, ids in calls.items() if len(ids) == keys.count(key)}
+    return [next(paired[key]) if key in paired else None for key in keys]
+
+
+def per_call(
+    value: Any, raw: Any, schema: dict[str, Any] | None, pending: Sequence[PendingCall]
+) -> list[Draft]:
+    """Read the value that LangChain's `per_call` mode raises; empty if it merely looks like one.
+
+    The proof is the response schema, which comes from code and never from a model: it must offer
+    LangChain's decision types and nothing else. The call's id cannot be asked for among `pending`:
+    the messages of an agent that runs inside a tool are not in any state snapshot. An id that is
+    pending for another tool is proof against.
+    """
+    allowed = tuple(branches(schema))
+    if not allowed or not set(allowed) <= set(DECISION_TYPES):
+        return []
+    if not is_tool_approval_interrupt({"value": value}):
+        return []
+    name, call_id = value["name"], value["tool_call_id"]
+    if any(call.id == call_id and call.name != name for call in pending):
+        return []
+    description = _description(value, raw)
+    return [Draft("tool_call", "per_call", allowed, schema, name, value["args"], call_id, description)]
+
+
+def _description(action: Mapping[str, Any], raw: Any) -> str:
+    """The author's description, without the tail that LangChain writes when there is none.
+
+    That tail is the arguments' `repr`: it repeats what is shown beside it, escapes the masks that
+    cards put over secrets, and reads differently from process to process.
+    """
+    text: str = action.get("description", "")
+    if isinstance(raw, Mapping):
+        text = text.removesuffix(f"\n\nTool: {raw.get('name')}\nArgs: {raw.get('args')}")
+    return text
+
+
+def _item(raw: Any, name: str, index: int) -> Any:
+    items = raw.get(name) if isinstance(raw, Mapping) else None
+    return items[index] if isinstance(items, list | tuple) else None

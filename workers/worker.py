@@ -1,0 +1,161 @@
+"""What one worker process holds, and how Celery starts and stops it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import platform
+import socket
+import sys
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import structlog
+from celery import signals
+
+from .checkpoint.saver import RedisSaver
+from .dispatch import Dispatcher
+from .engine import Engine
+from .errors import PlacetError
+from .event_loop import EventLoop
+from .graphs import Agents
+from .logs import configure_logs
+from .reconciler import Reconciler
+from .settings import Settings
+from .state.approvals import Approvals
+from .state.connection import Connection
+from .state.leases import Leases
+from .state.timers import Timers
+
+if TYPE_CHECKING:
+    from celery import Celery
+
+log = structlog.get_logger("placet")
+
+
+class Worker:
+    """The event loop of a worker process and all that lives on it."""
+
+    def __init__(self, *, settings: Settings, app: Celery) -> None:
+        self.settings = settings
+        self._app = app
+        self._loop = EventLoop(threads=min(settings.concurrency, 64))
+        self._stack = AsyncExitStack()
+        self._engine: Engine | None = None
+
+    def start(self) -> None:
+        """Load the agents and begin to look after the store.
+
+        Raises:
+            PlacetError: when a setting or an agent cannot be used.
+        """
+        self._loop.submit(self._open()).result()
+
+    def execute(self, run_id: str) -> str:
+        """Execute a run's next segment; blocks the calling thread, not the loop."""
+        assert self._engine is not None  # noqa: S101 - `start` comes first
+        return self._loop.submit(self._engine.execute(run_id)).result()
+
+    def begin_stop(self, *, grace_seconds: float) -> None:
+        """Give segments time to reach a checkpoint, then give them back; returns at once."""
+        if self._engine is not None:
+            self._loop.submit(self._engine.stop(grace_seconds=grace_seconds))
+
+    def close(self) -> None:
+        """Release everything."""
+        self._loop.submit(self._stack.aclose()).result(10)
+        self._loop.stop()
+
+    async def _open(self) -> None:
+        settings, owner = self.settings, f"{socket.gethostname()}:{os.getpid()}"
+        stack = self._stack
+        connection = await stack.enter_async_context(Connection.open(settings))
+        saver = RedisSaver(connection.redis, **saver_options(settings))
+        agents = await Agents.load(settings, checkpointer=saver)
+        dispatcher = Dispatcher(settings=settings, app=self._app)
+        stack.push_async_callback(dispatcher.aclose)
+        self._engine = Engine(
+            agents=agents,
+            leases=Leases(connection, owner=owner),
+            approvals=Approvals(connection),
+            dispatcher=dispatcher,
+            settings=settings,
+        )
+        reconciler = Reconciler(
+            timers=Timers(connection, owner=owner),
+            engine=self._engine,
+            dispatcher=dispatcher,
+            settings=settings,
+            facts=_facts(settings, agents.names),
+        )
+        for forever in (self._engine.keep_leases(), reconciler.run()):
+            stack.push_async_callback(_end, asyncio.create_task(forever))
+        log.info("worker.started", agents=agents.names, owner=owner)
+
+
+async def _end(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.wait([task])
+
+
+def saver_options(settings: Settings) -> dict[str, Any]:
+    """What the settings say of the checkpointer."""
+    raise NotImplementedError
+
+
+def _facts(settings: Settings, agents: tuple[str, ...]) -> dict[str, Any]:
+    return {
+        "pid": os.getpid(),
+        "host": socket.gethostname(),
+        "queues": settings.queue_names,
+        "concurrency": settings.concurrency,
+        "agents": agents,
+        "python": platform.python_version(),
+        "started_at": datetime.now(UTC).isoformat(),
+    }
+
+
+_worker: Worker | None = None
+
+
+def current_worker() -> Worker:
+    """The worker of this process; Celery's signals make it."""
+    assert _worker is not None  # noqa: S101 - tasks run in a started worker
+    return _worker
+
+
+@signals.celeryd_init.connect
+def _check_pool(conf: Any, options: dict[str, Any], **_: object) -> None:
+    """A forked process has no event loop: only pools that stay in this process will do."""
+    pool = options.get("pool") or conf.worker_pool
+    name = pool if isinstance(pool, str) else f"{pool.__module__}"
+    if not any(word in name for word in ("thread", "solo")):
+        sys.exit(f"error: placet runs on Celery's threads pool (-P threads), not {name}")
+
+
+@signals.worker_init.connect
+def _start(sender: Any, **_: object) -> None:
+    """Load everything before the first message is taken; what fails is one line and an exit."""
+    global _worker  # noqa: PLW0603 - Celery's signals leave no other place
+    settings = Settings.from_env()
+    configure_logs(settings)
+    worker = Worker(settings=settings, app=sender.app)
+    try:
+        worker.start()
+    except PlacetError as error:
+        sys.exit(f"error: {error}")
+    _worker = worker
+
+
+@signals.worker_shutting_down.connect
+def _begin_stop(how: str, **_: object) -> None:
+    if _worker is not None:
+        grace = _worker.settings.grace_seconds if how == "Warm" else 0
+        _worker.begin_stop(grace_seconds=grace)
+
+
+@signals.worker_shutdown.connect
+def _close(**_: object) -> None:
+    if _worker is not None:
+        _worker.close()
