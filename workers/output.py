@@ -175,12 +175,11 @@ def _details(fields: dict[str, Any]) -> Table:
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
     for name, value in fields.items():
-        shown = (
-            status(value)
-            if name == "status"
-            else Text(plain(value) if isinstance(value, str) else pretty(value))
-        )
-        table.add_row(name, shown)
+        if isinstance(value, datetime):
+            text = f"{value.astimezone():%Y-%m-%d %H:%M:%S} ({_distance(value)})"
+        else:
+            text = plain(value) if isinstance(value, str) else pretty(value)
+        table.add_row(name, status(value) if name == "status" else Text(text))
     return table
 
 
