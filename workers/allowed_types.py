@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from enum import Enum
+from inspect import signature
 from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 from langchain.agents.structured_output import AutoStrategy, ProviderStrategy, ToolStrategy
@@ -39,17 +40,24 @@ def _schemas(graph: Pregel[Any, Any, Any, Any]) -> Iterator[Any]:
     if isinstance(graph, CompiledStateGraph):
         yield from (node.input_schema for node in graph.builder.nodes.values())
     for node in graph.nodes.values():
-        yield from _response_formats(node.bound)
+        function = getattr(node.bound, "func", None) or getattr(node.bound, "afunc", None)
+        if isinstance(graph, CompiledStateGraph):
+            yield from _response_formats(function)
+        elif function is not None:  # of @entrypoint, whose channels know no annotation that is a string
+            hints = _hints(function)
+            yield from (hints.get(name) for name in (next(iter(signature(function).parameters)), "return"))
     for _, subgraph in graph.get_subgraphs():
         if isinstance(subgraph, Pregel):
             yield from _schemas(subgraph)
 
 
-def _response_formats(bound: object) -> Iterator[Any]:
+def _response_formats(function: object) -> Iterator[Any]:
     """Find what `create_agent(response_format=…)` was given: only its model node still knows it."""
-    function = getattr(bound, "func", None) or getattr(bound, "afunc", None)
     for cell in getattr(function, "__closure__", None) or ():
-        value = cell.cell_contents
+        try:
+            value = cell.cell_contents
+        except ValueError:  # an empty cell: the name is not bound yet
+            continue
         if isinstance(value, ToolStrategy):
             yield from (spec.schema for spec in value.schema_specs)
         elif isinstance(value, AutoStrategy | ProviderStrategy):
@@ -71,14 +79,17 @@ def _collect(schema: Any, found: dict[Any, None]) -> None:
         and (is_typeddict(schema) or _is_own(schema))
         and not issubclass(schema, Enum)
     ):
-        try:
-            fields = get_type_hints(schema)
-        except (NameError, TypeError):  # names that exist for type checkers only
-            fields = {}
-        for field in fields.values():
+        for field in _hints(schema).values():
             _collect(field, found)
     if supertype := getattr(schema, "__supertype__", None):
         _collect(supertype, found)
+
+
+def _hints(value: Any) -> dict[str, Any]:
+    try:
+        return get_type_hints(value)
+    except (NameError, TypeError):  # names that exist for type checkers only
+        return {}
 
 
 def _is_own(schema: type) -> bool:

@@ -8,30 +8,62 @@ from .decisions import check_decision
 from .errors import InvalidDecision
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from .errors import Issue
     from .state.approvals import ApprovalRequest
+    from .state.leases import Answer
 
 
-def answer_of(requests: Sequence[ApprovalRequest], decisions: Sequence[dict[str, Any]]) -> Any:
-    """Join checked decisions into what LangGraph gets for the interrupt's id.
+def resume_map(answers: Iterable[Answer]) -> dict[str, Any]:
+    """Join delivered decisions into what LangGraph gets: interrupt id to answer.
 
-    `requests` are all of one interrupt, in order, a decision for each. Batched gives
-    `{"decisions": […]}`, per call the decision, a question the answer's value as it is. A static
-    breakpoint gives None: approved, the graph is run on without input.
+    `answers` hold all decisions of each of their interrupts, each checked when it was given. Batched gives
+    `{"decisions": […]}` in order, per call the decision, a question the answer's value as it is. A static
+    breakpoint gets nothing: approved, the graph is run on without input.
+    """
+    by_interrupt: dict[str, list[Answer]] = {}
+    for answer in sorted(answers, key=lambda one: one.index):
+        by_interrupt.setdefault(answer.interrupt_id, []).append(answer)
+    joined: dict[str, Any] = {}
+    for interrupt_id, parts in by_interrupt.items():
+        first = parts[0]
+        if first.mode == "batched":
+            joined[interrupt_id] = {"decisions": [part.decision for part in parts]}
+        elif first.mode == "per_call":
+            joined[interrupt_id] = first.decision
+        elif first.mode == "raw":
+            joined[interrupt_id] = first.decision["value"]
+    return joined
+
+
+def decisions_of_resume(asked: Sequence[ApprovalRequest], resume: Any) -> dict[str, dict[str, Any]]:
+    """Take apart what `Command(resume=…)` holds into a checked decision for each request's id.
+
+    `resume` maps ids of interrupts that are asked to their answers, or is the answer of the only one.
 
     Raises:
-        ValueError: when requests or decisions are missing, too many or out of order.
+        InvalidDecision: naming all that is wrong, or that several interrupts are asked.
     """
-    mode = _mode_of_whole(requests)
-    if len(decisions) != len(requests):
-        raise ValueError(f"{len(requests)} requests, {len(decisions)} decisions")
-    if mode == "batched":
-        return {"decisions": list(decisions)}
-    if mode == "per_call":
-        return decisions[0]
-    return decisions[0]["value"] if mode == "raw" else None
+    by_interrupt: dict[str, list[ApprovalRequest]] = {}
+    for request in asked:
+        by_interrupt.setdefault(request.interrupt_id, []).append(request)
+    if isinstance(resume, dict) and resume and set(resume) <= set(by_interrupt):
+        answers = resume
+    elif len(by_interrupt) == 1:
+        answers = dict.fromkeys(by_interrupt, resume)
+    else:
+        message = f"{len(by_interrupt)} interrupts are asked: send a map of their ids to answers"
+        raise InvalidDecision([{"path": "", "message": message}])
+    found: dict[str, dict[str, Any]] = {}
+    for interrupt_id, answer in answers.items():
+        requests = by_interrupt[interrupt_id]
+        if len(requests) != requests[0].count:
+            message = "some of its requests are decided already: decide on the others one by one"
+            raise InvalidDecision([{"path": f"/{interrupt_id}", "message": message}])
+        for request, decision in zip(requests, split_answer(requests, answer), strict=True):
+            found[request.id] = decision
+    return found
 
 
 def split_answer(requests: Sequence[ApprovalRequest], answer: Any) -> list[dict[str, Any]]:

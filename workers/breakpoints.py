@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from langgraph.checkpoint.base import Checkpoint
-        from langgraph.types import StateSnapshot
+    from langgraph.types import StateSnapshot
 
     from .factories import Graph
 

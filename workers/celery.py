@@ -43,4 +43,3 @@ def make_app(settings: Settings) -> Celery:
 
 
 app = make_app(Settings.from_env())
-

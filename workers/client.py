@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from uuid import uuid4
 
 from .dispatch import Dispatcher
+from .encoding import dump_input, dump_shown
 from .errors import (
     AlreadyDecided,
     ChangedSinceSeen,
@@ -21,7 +22,6 @@ from .errors import (
     NotPending,
     WaitTimeout,
 )
-from .encoding import dump_input, dump_shown
 from .settings import Settings
 from .state.approvals import Approvals, ApprovalStatus, CheckedDecision
 from .state.connection import Connection
@@ -246,14 +246,9 @@ class Placet:
         Raises:
             NotFound: when the thread has no checkpoint, or was deleted.
         """
-        from .checkpoint.saver import RedisSaver  # noqa: PLC0415 - loads langgraph
+        from .checkpoint import checkpointer  # noqa: PLC0415 - loads langgraph when it is used
 
-        settings = self._connection.settings
-        saver = RedisSaver(
-            self._connection.redis,
-            namespace=settings.namespace,
-            encryption_key=settings.encryption_key or None,
-        )
+        saver = checkpointer(self._connection.redis, self._connection.settings)
         found = await saver.aget_tuple({"configurable": {"thread_id": thread_id, "checkpoint_ns": ""}})
         if found is None:
             raise NotFound("thread", thread_id)
@@ -384,7 +379,7 @@ class Placet:
             InvalidDecision: when an answer does not fit, or it is not clear what it answers.
             NotFound, AlreadyDecided, NotPending: as `decide`.
         """
-        from .decisions import decisions_of_resume  # noqa: PLC0415 - loads jsonschema when it is used
+        from .answers import decisions_of_resume  # noqa: PLC0415 - loads jsonschema when it is used
 
         await self._runs.get(run_id)
         asked = [a for a in await self._approvals.of_pause(run_id) if a.status == "pending"]

@@ -105,9 +105,7 @@ class Engine:
         claim = held.claim
         opened = self._agents.open(claim.run.agent, graph_config(claim), context=claim.run.context)
         async with opened as graph:
-            held.segment = Segment(
-                claim=claim, graph=graph, leases=self._leases, approvals=self._approvals
-            )
+            held.segment = Segment(claim=claim, graph=graph, leases=self._leases, approvals=self._approvals)
             if self._stopping:
                 held.segment.control.request_drain()
             end = await held.segment.drive()
@@ -219,5 +217,3 @@ def run_error(error: BaseException) -> RunError:
             break
     name = type(error).__name__
     return {"type": name, "message": str(error) or name, "node": node}
-
-

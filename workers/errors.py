@@ -114,3 +114,15 @@ class InvalidDecision(PermanentError):
     def __init__(self, issues: Sequence[Issue]) -> None:
         super().__init__("; ".join(f"{i['path'] or '/'}: {i['message']}" for i in issues))
         self.issues = list(issues)
+
+
+class UnstorableType(PermanentError):
+    """Raised when a value is about to be written to a checkpoint that would not come back as it is."""
+
+    def __init__(self, type_name: str, message: str) -> None:
+        super().__init__(f"a checkpoint cannot hold {type_name}: {message}")
+        self.type_name = type_name
+
+
+class UnreadableCheckpoint(PermanentError):
+    """Raised when a stored checkpoint cannot be made again as it was written."""

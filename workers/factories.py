@@ -50,7 +50,7 @@ class Factory:
         """
         try:
             signature = inspect.signature(function, eval_str=True)
-        except NameError:  # names imported for type checkers only
+        except (NameError, AttributeError, TypeError):  # names imported for type checkers only
             signature = inspect.signature(function)
         required = [
             p

@@ -130,10 +130,8 @@ def _directories(file: Path, dependencies: object) -> list[Path]:
 
 def _env(file: Path, env: object) -> dict[str, str]:
     if isinstance(env, str):
-        path = file.parent / env
-        if not path.is_file():
-            raise InvalidAgent(f"{file}: env: no such file {env!r}")
-        return {name: value for name, value in dotenv_values(path).items() if value is not None}
+        # the file may be missing: deployed workers have their secrets in the environment
+        return {name: value for name, value in dotenv_values(file.parent / env).items() if value is not None}
     if not isinstance(env, dict):
         raise InvalidAgent(f"{file}: env: must be a path or an object of variables")
     return {name: str(value) for name, value in env.items()}

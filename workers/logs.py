@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def configure_logs(settings: Settings) -> None:
     """Write Placet's own log lines to stderr, as text for people or as JSON lines."""
-    shared = [
+    shared: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),

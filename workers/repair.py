@@ -9,12 +9,13 @@ from langgraph.constants import END
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
-    from langgraph.pregel import Pregel
+
+    from .factories import Graph
 
 _INPUT = "__input__"
 
 
-async def repair_thread(graph: Pregel, config: RunnableConfig, reason: str) -> None:
+async def repair_thread(graph: Graph, config: RunnableConfig, reason: str) -> None:
     """Keep what finished, drop what was pending, and give each unanswered tool call a result that says why.
 
     Finished calls of the step that was cut off keep their real ToolMessage: LangGraph applies a step's

@@ -11,7 +11,7 @@ os.environ.setdefault("LANGGRAPH_STRICT_MSGPACK", "true")
 from langchain_core.messages import ToolMessage
 from langgraph.errors import is_invalid_resume
 from langgraph.runtime import RunControl
-from langgraph.types import Command
+from langgraph.types import Command, StreamMode
 
 from .answers import resume_map
 from .breakpoints import due_breakpoint, has_breakpoints
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from .state.approvals import ApprovalRequest, Approvals
     from .state.leases import Claim, Leases
 
-MODES = ["updates", "messages", "custom", "values"]
+MODES: list[StreamMode] = ["updates", "messages", "custom", "values"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +114,10 @@ class Segment:
         elif kind == "updates":
             if "__interrupt__" in data:
                 if not ns:
-                    self._interrupts = {**(self._interrupts or {}), **{i.id: i for i in data["__interrupt__"]}}
+                    self._interrupts = {
+                        **(self._interrupts or {}),
+                        **{i.id: i for i in data["__interrupt__"]},
+                    }
                 return
             self._note_outcomes(data)
             events.add("updates", ns, data)
@@ -198,7 +201,11 @@ class Segment:
             requests=requests,
             wake_at_ms=None,
             interrupts=[
-                {"id": request.interrupt_id, "value": request.value, "response_schema": request.response_schema}
+                {
+                    "id": request.interrupt_id,
+                    "value": request.value,
+                    "response_schema": request.response_schema,
+                }
                 for request in requests
             ],
             reopen_reason=f"the agent did not take the answer: {error}",

@@ -6,13 +6,13 @@ from .celery import app
 from .worker import current_worker
 
 
-@app.task(name="placet.start_run")  # type: ignore[untyped-decorator]
+@app.task(name="placet.start_run")
 def start_run(run_id: str) -> str:
     """Execute a run's first segment, if there is something to do for it."""
     return current_worker().execute(run_id)
 
 
-@app.task(name="placet.resume_run")  # type: ignore[untyped-decorator]
+@app.task(name="placet.resume_run")
 def resume_run(run_id: str) -> str:
     """Execute a run's next segment, if there is something to do for it."""
     return current_worker().execute(run_id)

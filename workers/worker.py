@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import structlog
 from celery import signals
 
-from .checkpoint.saver import RedisSaver
+from .checkpoint import checkpointer
 from .dispatch import Dispatcher
 from .engine import Engine
 from .errors import PlacetError
@@ -71,8 +71,7 @@ class Worker:
         settings, owner = self.settings, f"{socket.gethostname()}:{os.getpid()}"
         stack = self._stack
         connection = await stack.enter_async_context(Connection.open(settings))
-        saver = RedisSaver(connection.redis, **saver_options(settings))
-        agents = await Agents.load(settings, checkpointer=saver)
+        agents = await Agents.load(settings, checkpointer=checkpointer(connection.redis, settings))
         dispatcher = Dispatcher(settings=settings, app=self._app)
         stack.push_async_callback(dispatcher.aclose)
         self._engine = Engine(
@@ -97,11 +96,6 @@ class Worker:
 async def _end(task: asyncio.Task[None]) -> None:
     task.cancel()
     await asyncio.wait([task])
-
-
-def saver_options(settings: Settings) -> dict[str, Any]:
-    """What the settings say of the checkpointer."""
-    raise NotImplementedError
 
 
 def _facts(settings: Settings, agents: tuple[str, ...]) -> dict[str, Any]:

@@ -215,3 +215,13 @@ every = saying("x").compile(interrupt_before="*")
     assert schemas["raw"]["properties"] == {"x": {"type": "integer"}}
     async with agents.open("every", {}) as every:
         assert static_breakpoints(every) == (frozenset({"say"}), frozenset())
+
+
+async def test_names_that_only_type_checkers_import(write: Callable[[str, str], Settings]) -> None:
+    settings = write(
+        "made",
+        "def made(rt: 'Checked.ServerRuntime[Nowhere]', config: 'Nowhere') -> 'Nowhere':\n"
+        "    return saying(type(rt).__name__ + config['configurable'].get('thread_id', ''))",
+    )
+    agents = await Agents.load(settings, checkpointer=InMemorySaver())
+    assert await said(agents, "made") == "_ExecutionRuntimemade"

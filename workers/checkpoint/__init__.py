@@ -1,1 +1,30 @@
 """Checkpointers and stores for LangGraph on Redis."""
+
+from __future__ import annotations
+
+import os
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from langgraph.checkpoint.base import BaseCheckpointSaver
+    from redis.asyncio import Redis
+
+    from ..settings import Settings
+
+# read by langgraph when it is first imported: a checkpoint then constructs no type that is not allowed
+os.environ.setdefault("LANGGRAPH_STRICT_MSGPACK", "true")
+
+
+def checkpointer(redis: Redis, settings: Settings) -> BaseCheckpointSaver[Any]:
+    """The checkpointer that the settings name, on a client that stays the caller's."""
+    from .saver import RedisSaver  # noqa: PLC0415 - loads langgraph
+
+    ttl = timedelta(seconds=settings.thread_ttl_seconds) if settings.thread_ttl_seconds else None
+    return RedisSaver(
+        redis,
+        namespace=settings.namespace,
+        ttl=ttl,
+        encryption_key=settings.encryption_key or None,
+        allowed_types=settings.allowed_types,
+    )

@@ -1,0 +1,27 @@
+"""Worker processes for each test, stopped after it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from fleet import Fleet
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from placet import Placet
+
+
+@pytest.fixture
+def fleet(redis_url: str, tmp_path: Path) -> Any:
+    made = Fleet(redis_url=redis_url, folder=tmp_path)
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+async def placet(fleet: Fleet) -> AsyncIterator[Placet]:
+    async with fleet.connect() as client:
+        yield client

@@ -1,0 +1,116 @@
+"""Values to bytes and back: serialized, list elements apart by digest, encrypted when a key is given."""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any
+
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
+
+from ..errors import InvalidSettings, UnreadableCheckpoint
+from .layout import DIGEST_SIZE, Record, Typed, Write, frame, unframe
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from langgraph.checkpoint.base import Checkpoint, CheckpointMetadata
+    from langgraph.checkpoint.serde.base import SerializerProtocol
+
+_SCALARS = (str, bytes, int, float, type(None))
+_WORTH_SPLITTING = 64  # bytes an element on average: below, a digest and its field cost more than they save
+
+
+class Codec:
+    """The serializer at work; with a cipher it needs a secret to take digests, or lists stay whole."""
+
+    __slots__ = ("_cipher", "_plain", "_secret", "_serde")
+
+    def __init__(self, serde: SerializerProtocol, secret: bytes) -> None:
+        self._serde = serde
+        self._secret = secret
+        self._cipher, self._plain = None, serde
+        if isinstance(serde, EncryptedSerializer):
+            self._cipher, self._plain = serde.cipher, serde.serde
+
+    def split(self, value: Any) -> list[tuple[bytes, Typed]] | None:
+        """Return digest and serialized plain text of each element, or None for a value to store whole.
+
+        Elements are serialized anew each time: LangChain's own middleware changes messages in place, so
+        what an object was stored as before says nothing about it now.
+        """
+        if type(value) is not list or not value or isinstance(value[0], _SCALARS):
+            return None
+        if self._cipher is not None and not self._secret:
+            return None
+        elements = [self._plain.dumps_typed(element) for element in value]
+        if sum(len(data) for _, data in elements) < _WORTH_SPLITTING * len(elements):
+            return None
+        return [(self._digest(typed), typed) for typed in elements]
+
+    def element(self, typed: Typed) -> bytes:
+        """Return the bytes to store of an element that `split` gave."""
+        return frame(self._seal(typed))
+
+    def whole(self, value: Any) -> bytes:
+        """Return the bytes of a value that is not split."""
+        return b"V" + frame(self._seal(self._plain.dumps_typed(value)))
+
+    def payload(self, *parts: Any) -> bytes:
+        """Return the bytes of a checkpoint's rest."""
+        return frame(self._seal(self._plain.dumps_typed(list(parts))))
+
+    def write(self, task_path: str, task_id: str, position: int, channel: str, value: Any) -> Write:
+        """Serialize a pending write."""
+        return Write(task_path, task_id, position, channel, *self._seal(self._plain.dumps_typed(value)))
+
+    def load(self, blob: bytes | None, elements: Iterator[bytes | None]) -> Any:
+        """Make a channel's value again, taking a list's elements from `elements`."""
+        if blob is None:
+            raise UnreadableCheckpoint("a channel's value is missing")
+        if blob[:1] == b"V":
+            return self.load_typed(unframe(blob, 1))
+        value = []
+        for _ in range((len(blob) - 1) // DIGEST_SIZE):
+            if (data := next(elements)) is None:
+                raise UnreadableCheckpoint("an element of a list is missing")
+            value.append(self.load_typed(unframe(data)))
+        return value
+
+    def load_payload(self, record: Record) -> tuple[Checkpoint, CheckpointMetadata]:
+        """Return the checkpoint without its values, and the metadata."""
+        checkpoint, metadata = self.load_typed(unframe(record.payload))
+        return checkpoint, metadata
+
+    def load_typed(self, typed: Typed) -> Any:
+        """Make a value again."""
+        if self._cipher is not None and "+" not in typed[0]:
+            # LangGraph's serializer would take it: whoever writes to Redis could forge a checkpoint
+            raise UnreadableCheckpoint("it is not encrypted, and a key is set")
+        return self._serde.loads_typed(typed)
+
+    def _digest(self, typed: Typed) -> bytes:
+        return blake2b(frame(typed), digest_size=DIGEST_SIZE, key=self._secret).digest()
+
+    def _seal(self, typed: Typed) -> Typed:
+        if self._cipher is None:
+            return typed
+        cipher_name, data = self._cipher.encrypt(typed[1])
+        return f"{typed[0]}+{cipher_name}", data
+
+
+def encrypted(serde: SerializerProtocol, key: str) -> tuple[EncryptedSerializer, bytes]:
+    """Wrap a serializer in AES; returns it and the secret for digests.
+
+    Raises:
+        InvalidSettings: when the key has the wrong length or pycryptodome is not installed.
+    """
+    raw = key.encode()
+    if len(raw) not in (16, 24, 32):
+        raise InvalidSettings("PLACET_ENCRYPTION_KEY: must be 16, 24 or 32 bytes long")
+    try:
+        serializer = EncryptedSerializer.from_pycryptodome_aes(serde, key=raw)
+    except ImportError:
+        raise InvalidSettings(
+            "PLACET_ENCRYPTION_KEY: needs pycryptodome: pip install 'placet[encryption]'"
+        ) from None
+    return serializer, blake2b(raw, digest_size=32, person=b"placet digests").digest()

@@ -1,0 +1,2 @@
+redis.call('UNLINK', key)
+return 'ok'

@@ -1,0 +1,48 @@
+"""The checkpointer's Lua scripts on one client."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, Literal
+
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import TimeoutError as RedisTimeoutError
+
+from ..errors import StoreUnavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from redis.asyncio import Redis
+
+Fenced = Literal["put", "put_writes", "delete", "copy", "sweep"]
+Open = Literal["get", "index", "history"]
+_FENCED: tuple[Fenced, ...] = ("put", "put_writes", "delete", "copy", "sweep")
+_OPEN: tuple[Open, ...] = ("get", "index", "history")
+
+
+class Scripts:
+    """Runs a script by name; a server that has forgotten it is told again."""
+
+    def __init__(self, redis: Redis) -> None:
+        sources: dict[str, str] = {name: _source("fence", "head", name) for name in _FENCED}
+        sources |= {name: _source("head", name) for name in _OPEN}
+        self._scripts = {name: redis.register_script(source) for name, source in sources.items()}
+
+    async def run(self, name: Fenced | Open, keys: Sequence[str], args: Sequence[Any]) -> Any:
+        """Run one.
+
+        Raises:
+            StoreUnavailable: when Redis does not answer.
+        """
+        try:
+            return await self._scripts[name](keys=keys, args=args)
+        except (RedisConnectionError, RedisTimeoutError) as exc:
+            raise StoreUnavailable(f"Redis does not answer: {exc}") from exc
+
+
+@cache
+def _source(*names: str) -> str:
+    folder = files(__package__)
+    return "".join(folder.joinpath(f"{name}.lua").read_text(encoding="utf-8") for name in names)
