@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
 
 import typer
 
+from .settings import Settings
+
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
@@ -108,10 +110,13 @@ def current_user() -> str:
 def connected(do: Callable[[Placet], Awaitable[T]]) -> T:
     """Run `do` with a client that the environment's settings connect."""
     from .client import Placet  # noqa: PLC0415 - `placet --help` loads no Redis client
-    from .settings import Settings  # noqa: PLC0415
+    from .logs import configure_logs  # noqa: PLC0415
+
+    settings = Settings.from_env()
+    configure_logs(settings)  # to standard error: standard output is for what was asked
 
     async def run() -> T:
-        async with Placet.connect(settings=Settings.from_env()) as placet:
+        async with Placet.connect(settings=settings) as placet:
             return await do(placet)
 
     return asyncio.run(run())

@@ -93,6 +93,7 @@ class Asker:
         while b"\n" not in self._buffer:
             chunk = await _read()
             if not chunk:
+                sys.stderr.write("\n")
                 raise EOFError
             self._buffer += chunk
         line, _, self._buffer = self._buffer.partition(b"\n")

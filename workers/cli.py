@@ -14,6 +14,7 @@ from . import cli_approvals, cli_runs
 from .arguments import AsJson, Concurrency, Processes, Queues  # noqa: TC001 - typer reads them
 from .errors import PlacetError
 from .output import plain
+from .settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Sequence
@@ -38,16 +39,17 @@ app.add_typer(cli_runs.threads, name="threads")
 def doctor(as_json: AsJson = False) -> None:
     """Check server, broker, workers, agents and versions; exit 1 if something fails."""
     from .doctor import examine  # noqa: PLC0415 - it loads libraries that other commands need not
-    from .settings import Settings  # noqa: PLC0415
+    from .logs import configure_logs  # noqa: PLC0415
 
-    _exit(examine(Settings.from_env(), as_json=as_json))
+    settings = Settings.from_env()
+    configure_logs(settings)
+    _exit(examine(settings, as_json=as_json))
 
 
 @app.command()
 def worker(processes: Processes = 1, concurrency: Concurrency = None, queues: Queues = None) -> None:
     """Execute runs; stops warm on SIGTERM or Ctrl-C, cold on the second one."""
     from .fleet import serve, worker_command  # noqa: PLC0415
-    from .settings import Settings  # noqa: PLC0415
 
     settings = Settings.from_env(concurrency=concurrency, queues=queues)
     if processes == 1:

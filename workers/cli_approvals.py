@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -51,7 +52,7 @@ def list_approvals(
     limit: Limit = 100,
     as_json: AsJson = False,
 ) -> None:
-    """List what waits for a decision, oldest first."""
+    """List what waits for a decision, newest first."""
     found = connected(
         lambda placet: placet.approvals(
             status=None if every else "pending", run_id=run, thread_id=thread, agent=agent, limit=limit
@@ -164,9 +165,15 @@ def decided(approval: Approval) -> str:
     )
     if decision.get("type") == "edit":
         edited = decision.get("edited_action", {}).get("args", {})
-        text += " -> " + ", ".join(f"{name}={value!r}" for name, value in edited.items())
+        text += " -> " + ", ".join(
+            f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in edited.items()
+        )
     if "message" in decision:
         text += f" ({decision['message']})"
     if decision.get("type") == "answer":
-        text += f" -> {decision.get('value')!r}"
+        text += f" -> {_json(decision.get('value'))}"
     return f"{text} [run {approval.run_id}]"
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)

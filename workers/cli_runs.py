@@ -21,6 +21,7 @@ from .arguments import (
     read_time,
 )
 from .output import as_data, console, print_json, run_details, runs_table
+from .state.runs import RunStatus  # noqa: TC001 - typer reads it
 from .timeline import Timeline
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ async def _wait(placet: Placet, run: Run, limit: timedelta | None) -> Run:
 @runs.command("list")
 def list_runs(
     *,
-    status: Annotated[str | None, typer.Option("--status", help="Only with this status.")] = None,
+    status: Annotated[RunStatus | None, typer.Option("--status", help="Only with this status.")] = None,
     agent: OfAgent = None,
     thread: OfThread = None,
     limit: Limit = 100,

@@ -8,14 +8,14 @@ import contextlib
 import json
 import signal
 import sys
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from .arguments import current_user
 from .asking import Asker
+from .demo_story import DemoFailed, Story
 from .embedded import embedded_server
-from .errors import InvalidDecision, PermanentError
+from .errors import InvalidDecision
 from .fleet import worker_command, worker_env
 from .output import console, print_json
 from .processes import Child, on_stop_signal
@@ -27,16 +27,9 @@ if TYPE_CHECKING:
 
     from .client import Placet
     from .state.approvals import Approval
-    from .state.events import Event
-    from .state.runs import Run
 
 _TEXT = "My kettle, order A-17, arrived broken. I want my money back."
 _GRACE_SECONDS = 10.0
-_DONE = {"approve": "Approved", "edit": "Edited", "reject": "Rejected", "respond": "Responded"}
-
-
-class DemoFailed(PermanentError):
-    """Raised when the demo did not show what it promises; the message says what happened instead."""
 
 
 class Workers:
@@ -67,7 +60,12 @@ class Workers:
     async def stop(self, pid: int) -> None:
         """Stop the one that paused: what it held would be lost now."""
         await self._children.pop(pid).stop(grace_seconds=_GRACE_SECONDS)
-        self._timeline.note(datetime.now(UTC), pid, "worker.stopped", "it holds nothing of the paused run")
+        self._timeline.note(
+            datetime.now(UTC),
+            pid,
+            "worker.stopped",
+            "stopped by the demo: it holds nothing of the paused run",
+        )
         if not self._children:
             await self.start()
 
@@ -91,64 +89,6 @@ class Workers:
         for line in self._said:
             sys.stderr.write(f"{line}\n")
         raise DemoFailed("a worker process ended by itself; its last lines are above")
-
-
-@dataclass(slots=True, kw_only=True)
-class Story:
-    """What the demo saw: which worker process executed the run, what was decided, what tools returned."""
-
-    process: int | None = None
-    """The process of the run's latest event from a worker."""
-    paused_in: int | None = None
-    decided: list[Approval] = field(default_factory=list)
-    results: list[tuple[str, int | None]] = field(default_factory=list)
-    """Tool and process of each result that a tool itself gave."""
-
-    def follow(self, event: Event) -> None:
-        """Take in one event of the run."""
-        if event.pid is not None and event.type != "approval.decided":
-            self.process = event.pid
-        if event.type == "updates" and isinstance(event.data, dict):
-            self.results += [(tool, event.pid) for tool in _tool_results(event.data)]
-
-    def summary(self, run: Run) -> dict[str, Any]:
-        """Put it in one record; `message` is the demo's last line.
-
-        Raises:
-            DemoFailed: when something else happened than what was decided.
-        """
-        if run.status != "success" or not self.decided:
-            why = run.error["message"] if run.error else "it asked for no approval"
-            raise DemoFailed(f"the run ended as {run.status}: {why}")
-        approval = self.decided[-1]
-        decision = approval.decision or {}
-        kind = decision["type"]
-        args = decision["edited_action"]["args"] if kind == "edit" else approval.args
-        what = f"{approval.tool} of {float(args.get('amount', 0)):.2f} EUR"
-        expected = sum((one.decision or {})["type"] in {"approve", "edit"} for one in self.decided)
-        ran_in = [process for tool, process in self.results if tool == approval.tool]
-        if len(ran_in) != expected or self.process == self.paused_in:
-            raise DemoFailed(
-                f"{what} ran {len(ran_in)} times (in {ran_in}), expected {expected}; "
-                f"paused in {self.paused_in}, ended in {self.process}"
-            )
-        if kind in {"approve", "edit"}:
-            done = f"ran once, in process {ran_in[-1]} (paused in {self.paused_in})"
-        else:
-            done = f"never ran; process {self.process} finished (paused in {self.paused_in})"
-        return {
-            "type": "summary",
-            "pid": self.process,
-            "run_id": run.id,
-            "status": run.status,
-            "decision": kind,
-            "tool": approval.tool,
-            "args": args,
-            "executions": len(ran_in),
-            "paused_in": self.paused_in,
-            "finished_in": self.process,
-            "message": f"{_DONE[kind]}: {what} {done}.",
-        }
 
 
 async def demonstrate(*, decide: str | None, as_json: bool) -> int:
@@ -182,6 +122,7 @@ async def demonstrate(*, decide: str | None, as_json: bool) -> int:
 async def _started(timeline: Timeline) -> AsyncIterator[tuple[Placet, Workers]]:
     """Give a client and two worker processes on a server of their own."""
     from .client import Placet  # noqa: PLC0415 - after the checks that need no client
+    from .logs import configure_logs  # noqa: PLC0415
 
     async with embedded_server() as server:
         config = server.data_dir / "langgraph.json"
@@ -189,6 +130,7 @@ async def _started(timeline: Timeline) -> AsyncIterator[tuple[Placet, Workers]]:
         settings = Settings(
             redis_url=server.url, broker_url=server.url, config=str(config), concurrency=10, grace_seconds=5
         )
+        configure_logs(settings)
         timeline.note(datetime.now(UTC), server.pid, "server.started", f"an embedded Valkey, {server.url}")
         workers = Workers(settings, timeline)
         try:
@@ -244,13 +186,3 @@ def _decision(approval: Approval, decide: str) -> dict[str, Any]:
     if decide == "respond":
         return {"type": "respond", "message": "Refunded by hand already; tell the customer so."}
     return {"type": "approve"}
-
-
-def _tool_results(updates: dict[str, Any]) -> list[str]:
-    """Names of the tools whose results a node has written; a reviewer's answer comes from another node."""
-    found = []
-    for node, update in updates.items():
-        messages = update.get("messages", []) if isinstance(update, dict) else []
-        if node == "tools":
-            found += [m["name"] for m in messages if m.get("type") == "tool" and m.get("status") == "success"]
-    return found

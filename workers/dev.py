@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 DATA_DIR = Path(".placet")
 _COLOURS = ("cyan", "magenta", "green", "blue", "bright_red", "bright_yellow")
 _GRACE_SECONDS = 2.0
+_MARGIN_SECONDS = 3.0
 _ENDINGS = (".py", ".json", ".toml", ".yaml", ".yml", ".env", ".md", ".txt", ".jinja")
 
 
@@ -114,9 +115,18 @@ async def _serve(
             log.say(f"changed: {', '.join(sorted(changed.result()))}; starting the workers again")
             changed = asyncio.ensure_future(anext(changes))
             supervisor.end()
-        await serving
+        await _ended(supervisor, serving, seconds=settings.grace_seconds + _MARGIN_SECONDS)
     changed.cancel()
     await asyncio.wait({changed})
+
+
+async def _ended(supervisor: Supervisor, serving: asyncio.Task[int], *, seconds: float) -> None:
+    """Wait for the workers that were told to end, and tell them more urgently each time it is too long."""
+    while not serving.done():
+        await asyncio.wait({serving}, timeout=seconds)
+        if not serving.done():
+            supervisor.end()
+    serving.result()
 
 
 def _absolute(path: str | Path) -> Path:

@@ -147,8 +147,8 @@ def _broker(settings: Settings) -> Check:
 
     where = _without_password(settings.broker)
     try:
-        with Connection(settings.broker, connect_timeout=_TIMEOUT_SECONDS) as connection:  # type: ignore[no-untyped-call]
-            connection.ensure_connection(max_retries=1, timeout=_TIMEOUT_SECONDS)
+        with Connection(settings.broker, connect_timeout=_TIMEOUT_SECONDS) as connection:
+            connection.ensure_connection(max_retries=1, timeout=int(_TIMEOUT_SECONDS))
     except Exception as error:  # noqa: BLE001 - each of kombu's transports raises its own
         advice = "start it, or set PLACET_BROKER_URL; runs are kept but start only when it is back"
         return Check(name="broker", status="fail", found=f"{where}: {error}", advice=advice)
@@ -160,7 +160,8 @@ async def _agents(settings: Settings) -> Check:
     from langgraph.checkpoint.memory import InMemorySaver  # noqa: PLC0415
 
     try:
-        names = (await Agents.load(settings, checkpointer=InMemorySaver())).names
+        with contextlib.redirect_stdout(sys.stderr):  # the user's modules may print
+            names = (await Agents.load(settings, checkpointer=InMemorySaver())).names
     except PlacetError as error:
         return Check(name="agents", status="fail", found=str(error), advice="no worker starts like this")
     return Check(name="agents", status="ok", found=f"{', '.join(names)} in {settings.config}")

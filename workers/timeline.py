@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from .output import as_data, compact, console, print_json
+from .output import as_data, compact, console, plain, print_json
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -30,8 +30,8 @@ class Timeline:
         """Print one event of the run."""
         if self._as_json:
             print_json(as_data(event))
-        elif event.type != "messages":
-            self._line(event.at, event.pid, event.type, describe(event))
+        elif event.type != "messages" and (text := describe(event)) is not None:
+            self._line(event.at, event.pid, event.type, text)
 
     def note(self, at: datetime, pid: int, type_: str, text: str) -> None:
         """Print something that happened beside the run, to the process `pid`."""
@@ -54,20 +54,24 @@ class Timeline:
         self._console.print(line, soft_wrap=True)
 
 
-def describe(event: Event) -> str:
-    """What an event says beyond its type, on one line."""
+def describe(event: Event) -> str | None:
+    """What an event says beyond its type, on one line; None if there is nothing to see in it."""
     data = event.data
-    if event.ns:
-        return f"in {'/'.join(event.ns)}: {_describe(event.type, data)}"
-    return _describe(event.type, data)
-
-
-def _describe(type_: str, data: Any) -> str:
-    if type_ == "updates" and isinstance(data, dict):
-        return "; ".join(f"{node}: {_update(update)}" for node, update in data.items())
-    if isinstance(data, dict):
-        return ", ".join(f"{name} {compact(value, limit=_LIMIT)}" for name, value in data.items())
-    return "" if data is None else compact(data, limit=_LIMIT)
+    if event.type == "updates" and isinstance(data, dict):
+        text = "; ".join(f"{node}: {_update(update)}" for node, update in data.items() if update)
+        if not text:
+            return None
+    elif event.type == "run.interrupted":
+        text = f"waits for a person: {', '.join(data.get('approvals', []))}"
+    elif event.type == "approval.decided":
+        text = f"{data.get('decision')} by {data.get('reviewer')}: {data.get('approval_id')}"
+    elif event.type == "run.ended":
+        text = " ".join(filter(None, (data.get("status"), data.get("reason"))))
+    elif isinstance(data, dict):
+        text = ", ".join(f"{name} {compact(value, limit=_LIMIT)}" for name, value in data.items())
+    else:
+        text = compact(data, limit=_LIMIT)
+    return plain(f"in {'/'.join(event.ns)}: {text}" if event.ns else text)
 
 
 def _update(update: Any) -> str:
