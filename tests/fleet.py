@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -17,12 +15,15 @@ from placet import Placet
 from placet.settings import Settings
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    import contextlib
+    import signal
+    from collections.abc import Awaitable, Callable
 
     from placet import Approval, Run
 
 AGENTS = Path(__file__).parent / "acceptance" / "agents" / "langgraph.json"
 PATIENCE = 60
+QUICK = {"lease_seconds": 3.0, "reconcile_seconds": 0.3, "grace_seconds": 5.0, "concurrency": 8}
 
 
 class Effect(NamedTuple):
@@ -37,7 +38,7 @@ class Effect(NamedTuple):
 async def wait_until(look: Callable[[], Awaitable[Any]], *, seconds: float = PATIENCE) -> Any:
     """Look again and again until there is something to see, and return it."""
     async with asyncio.timeout(seconds):
-        while not (found := await look()):
+        while not (found := await look()):  # noqa: ASYNC110 - what it looks for happens in another process
             await asyncio.sleep(0.02)
     return found
 
@@ -82,14 +83,8 @@ class Fleet:
         self.barriers = folder / "barriers"
         self.barriers.mkdir()
         self.effects_file = folder / "effects.log"
-        self.settings = Settings.from_env(
-            {},
-            redis_url=redis_url,
-            namespace=name,
-            queues=name,
-            config=str(AGENTS),
-            **{"lease_seconds": 3.0, "reconcile_seconds": 0.3, "grace_seconds": 5.0, "concurrency": 8} | settings,
-        )
+        own = {"redis_url": redis_url, "namespace": name, "queues": name, "config": str(AGENTS)}
+        self.settings = Settings.from_env({}, **(own | QUICK | settings))
         self.workers: list[WorkerProcess] = []
 
     def env(self, **more: str) -> dict[str, str]:
@@ -99,7 +94,7 @@ class Fleet:
 
     async def start(self, count: int = 1, **env: str) -> list[WorkerProcess]:
         """Start workers and wait until they take messages."""
-        started = [self._start(**env) for _ in range(count)]
+        started = [self.start_one(**env) for _ in range(count)]
         for worker in started:
 
             async def ready(worker: WorkerProcess = worker) -> bool:
@@ -109,7 +104,8 @@ class Fleet:
             await wait_until(ready)
         return started
 
-    def _start(self, **env: str) -> WorkerProcess:
+    def start_one(self, **env: str) -> WorkerProcess:
+        """Start one worker and do not wait for it."""
         log = self.folder / f"worker-{len(self.workers)}.log"
         command = [sys.executable, "-m", "celery", "-A", "placet", "worker", "-P", "threads"]
         command += ["--loglevel", "INFO", "-n", f"{self.settings.namespace}-{len(self.workers)}@%h"]

@@ -158,7 +158,7 @@ def _schema_issues(request: ApprovalRequest, decision: dict[str, Any]) -> Iterat
     from .schema_check import issues_of  # noqa: PLC0415
 
     schema = request.response_schema
-    if schema is None:
+    if schema is None or decision == {"type": "answer"}:
         return iter(())
     if decision["type"] == "answer":
         return issues_of(decision["value"], schema, at=("value",))

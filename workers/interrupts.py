@@ -12,7 +12,7 @@ from .state.approvals import ApprovalRequest
 from .tool_calls import Draft, PendingCall, RaisedInterrupt, batched, per_call
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 TIMER = "placet.timer"
 """`type` of a pause that the system itself ends, at its `due`, milliseconds since 1970."""
@@ -75,12 +75,12 @@ def pause_of(
             continue
         value, schema = shown(raised.value), shown_schema(raised.response_schema)
         listed.append({"id": raised.id, "value": value, "response_schema": schema})
-        questions = (
+        drafts = (
             batched(value, raised.value, pending, tool_schemas or {})
             or per_call(value, raised.value, schema, pending)
             or [Draft("question", "raw", ("answer",), schema, value=value)]
         )
-        requests += _numbered(run_id, agent, raised.id, questions)
+        requests += _numbered(run_id, agent, raised.id, drafts)
     if breakpoint_at is not None:
         requests += _numbered(run_id, agent, *_static(breakpoint_at))
     return Pause(requests=tuple(requests), wake_at_ms=min(due, default=None), interrupts=listed)
@@ -104,31 +104,27 @@ def _own_id(value: Any) -> str | None:
 def _static(stop: StaticBreakpoint) -> tuple[str, list[Draft]]:
     """Ask about a static breakpoint: approve goes on, reject cancels the run."""
     nodes = sorted(stop.nodes)
-    allowed = ("approve", "reject")
-    interrupt_id = digest_of([stop.checkpoint_id, stop.when, nodes])
-    description = f"The run has stopped {stop.when} {', '.join(nodes)}."
-    schema = decision_schema(allowed)
     names = ", ".join(nodes)
+    allowed = ("approve", "reject")
+    schema = decision_schema(allowed)
+    description = f"The run has stopped {stop.when} {names}."
+    interrupt_id = digest_of([stop.checkpoint_id, stop.when, nodes])
     return interrupt_id, [Draft("breakpoint", "static", allowed, schema, tool=names, description=description)]
 
 
 def _numbered(
-    run_id: str, agent: str, interrupt_id: str, questions: Sequence[Draft]
-) -> list[ApprovalRequest]:
-    requests = []
-    for index, question in enumerate(questions):
-        shown = question._asdict()
-        seen = {name: shown[name] for name in shown if name not in ("mode", "tool_call_id")}
+    run_id: str, agent: str, interrupt_id: str, drafts: Sequence[Draft]
+) -> Iterator[ApprovalRequest]:
+    for index, draft in enumerate(drafts):
+        parts = draft._asdict()
+        # how the answer travels is no concern of a reviewer's
+        seen = {name: part for name, part in parts.items() if name not in ("mode", "tool_call_id")}
         digest = digest_of({**seen, "agent": agent})
-        request_id = short_id(run_id, interrupt_id, index, digest)
-        requests.append(
-            ApprovalRequest(
-                id=request_id,
-                interrupt_id=interrupt_id,
-                index=index,
-                count=len(questions),
-                digest=digest,
-                **shown,
-            )
+        yield ApprovalRequest(
+            id=short_id(run_id, interrupt_id, index, digest),
+            interrupt_id=interrupt_id,
+            index=index,
+            count=len(drafts),
+            digest=digest,
+            **parts,
         )
-    return requests

@@ -62,9 +62,14 @@ def shown(value: Any) -> Any:
 
 
 def shown_schema(schema: Any) -> dict[str, Any] | None:
-    """Turn a JSON Schema into plain JSON; None if it is no object."""
-    plain = shown(schema) if isinstance(schema, Mapping) else None
-    return plain if isinstance(plain, dict) else None
+    """Turn a JSON Schema into plain JSON; None if it is no object.
+
+    One that cannot be shown whole becomes the schema that takes nothing.
+    """
+    if not isinstance(schema, Mapping):
+        return None
+    plain = shown(schema)
+    return plain if isinstance(plain, dict) else {"not": {}}
 
 
 def canonical(value: Any) -> bytes:

@@ -45,7 +45,8 @@ def branches(schema: Any) -> dict[str, dict[str, Any]]:
         return {}
     found: dict[str, dict[str, Any]] = {}
     definitions = _definitions(schema)
-    for choice in schema.get("oneOf") or schema.get("anyOf") or [schema]:
+    choices = schema.get("oneOf") or schema.get("anyOf") or [schema]
+    for choice in choices if isinstance(choices, list) else []:
         branch = _resolve(choice, definitions)
         name = _pinned_type(branch)
         if name is None or name in found:
@@ -69,10 +70,10 @@ def _definitions(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 def _resolve(choice: Any, definitions: Mapping[str, Any]) -> dict[str, Any]:
     """Follow `#/$defs/Name`, the only reference LangChain's branches are written with."""
-    if isinstance(choice, dict) and isinstance(ref := choice.get("$ref"), str):
-        _, _, rest = ref.partition("#/")
-        group, _, name = rest.partition("/")
-        choice = definitions.get(group, {}).get(name)
+    ref = choice.get("$ref") if isinstance(choice, dict) else None
+    if isinstance(ref, str):
+        start, group, name = (*ref.split("/", 2), "", "")[:3]
+        choice = definitions.get(group, {}).get(name) if start == "#" else None
     return choice if isinstance(choice, dict) else {}
 
 

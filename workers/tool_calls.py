@@ -89,15 +89,15 @@ def batched(
     if allowed is None or not all(_is_action(action) and action["name"] in allowed for action in actions):
         return []
     ids = _call_ids(actions, pending)
-    questions = []
+    drafts = []
     for index, (action, call_id) in enumerate(zip(actions, ids, strict=True)):
         name, types = action["name"], allowed[action["name"]]
         schema = decision_schema(types, tool=name, args=shown_schema(tool_schemas.get(name)))
         description = _description(action, _item(raw, "action_requests", index))
-        questions.append(
+        drafts.append(
             Draft("tool_call", "batched", types, schema, name, action["args"], call_id, description)
         )
-    return questions
+    return drafts
 
 
 def _is_action(action: Any) -> bool:
@@ -160,8 +160,8 @@ def per_call(
 def _description(action: Mapping[str, Any], raw: Any) -> str:
     """The author's description, without the tail that LangChain writes when there is none.
 
-    That tail is the arguments' `repr`: it repeats what is shown beside it, escapes the masks that
-    cards put over secrets, and reads differently from process to process.
+    That tail is the arguments' `repr`: it repeats what is shown beside it, slips past the masks that
+    cards put over secrets, and may read differently from process to process.
     """
     text: str = action.get("description", "")
     if isinstance(raw, Mapping):
