@@ -10,6 +10,7 @@ from asyncio.subprocess import PIPE
 from typing import TYPE_CHECKING, Any
 
 import psutil
+
 from fleet import PATIENCE, wait_until
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ from asyncio.subprocess import PIPE, STDOUT
 from typing import TYPE_CHECKING
 
 import psutil
+
 from placet import Placet
 from placet.embedded import free_port
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 import redis.asyncio
+
 from placet.embedded import embedded_server, port_is_free
 from placet.errors import InvalidSettings
 

@@ -6,6 +6,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from rich.console import Console
+
 from placet.cli_approvals import decided
 from placet.output import (
     age,
@@ -19,7 +21,6 @@ from placet.output import (
 )
 from placet.state.approvals import Approval
 from placet.state.runs import Run
-from rich.console import Console
 
 NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)
 

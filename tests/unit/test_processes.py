@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import psutil
 import pytest
+
 from placet.processes import Child, Supervisor, on_stop_signal
 
 if TYPE_CHECKING:
