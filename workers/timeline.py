@@ -43,14 +43,15 @@ class Timeline:
     def _line(self, at: datetime, pid: int | None, type_: str, text: str) -> None:
         self._began = self._began or at
         offset = (at - self._began).total_seconds()
-        line = Text(f"{offset:7.2f}s  ", style="dim")
+        line = Text()
+        line.append(f"{offset:7.2f}s  ", style="dim")
         if pid is None:
             line.append(" " * 14)
         else:
             style = self._colours.setdefault(pid, _COLOURS[len(self._colours) % len(_COLOURS)])
             line.append(f"process {pid:<6}", style=style)
         line.append(f"  {type_:<17} ", style="bold")
-        line.append(text, style="default")
+        line.append(text)
         self._console.print(line, soft_wrap=True)
 
 
