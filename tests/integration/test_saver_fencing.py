@@ -6,10 +6,11 @@ import pytest
 from langgraph.checkpoint.conformance.test_utils import generate_checkpoint, generate_metadata
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Send
+from typing_extensions import TypedDict
+
 from placet.checkpoint.saver import TOKEN, RedisSaver
 from placet.errors import LeaseLost
 from placet.state.keys import Keys
-from typing_extensions import TypedDict
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

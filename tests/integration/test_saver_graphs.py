@@ -17,11 +17,12 @@ from langgraph.func import entrypoint, task
 from langgraph.graph import START, StateGraph
 from langgraph.graph.message import add_messages
 from langgraph.types import Command, interrupt
-from placet.checkpoint.response_types import response_types
-from placet.checkpoint.saver import RedisSaver
-from placet.errors import UnstorableType
 from pydantic import BaseModel
 from typing_extensions import TypedDict
+
+from placet.allowed_types import allowed_types
+from placet.checkpoint.saver import RedisSaver
+from placet.errors import UnstorableType
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -267,7 +268,7 @@ async def test_structured_answers_are_allowed_with_the_agents_response_types(
     args = {"order": {"amount": "1.5", "mood": "calm"}, "ok": True}
     answers = iter([AIMessage("", tool_calls=[{"name": "Verdict", "args": args, "id": "1"}])])
     graph = create_agent(Scripted(messages=answers), [send], response_format=response_format)
-    graph.checkpointer = RedisSaver(redis).with_allowlist(response_types(graph))
+    graph.checkpointer = RedisSaver(redis).with_allowlist(allowed_types(graph))
     result = await graph.ainvoke({"messages": [HumanMessage("judge")]}, thread())
     stored = (await graph.aget_state(thread())).values["structured_response"]
     assert stored == result["structured_response"] == Verdict.model_validate(args)

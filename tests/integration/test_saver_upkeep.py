@@ -11,12 +11,13 @@ from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.graph import START, StateGraph
 from langgraph.graph.message import add_messages
+from redis.asyncio import Redis
+from typing_extensions import TypedDict
+
 from placet.checkpoint.saver import RedisSaver
 from placet.checkpoint.serde import CheckpointSerde
 from placet.errors import Conflict, InvalidInput, InvalidSettings, StoreUnavailable, UnreadableCheckpoint
 from placet.state.keys import Keys
-from redis.asyncio import Redis
-from typing_extensions import TypedDict
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig

@@ -24,9 +24,10 @@ from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage, Too
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from langgraph.store.base import Item
 from langgraph.types import Command, Interrupt, Overwrite, Send
+from pydantic import BaseModel, Field, PrivateAttr
+
 from placet.checkpoint.serde import CheckpointSerde, parse_allowed_types
 from placet.errors import InvalidSettings, UnreadableCheckpoint, UnstorableType
-from pydantic import BaseModel, Field, PrivateAttr
 
 
 class Colour(enum.Enum):
