@@ -49,17 +49,25 @@ class CheckpointSerde(JsonPlusSerializer):
     that a graph's schemas name; nothing is imported that is not on the list. Three things change on the way:
     a lone surrogate in a string becomes `?`, a bytearray inside another value bytes, and an exception
     (LangGraph's error writes) its repr.
+
+    `others_as_data` is for a process that only shows checkpoints and has not the agent's code: it reads a
+    class that is not on the list as the plain data it was stored as.
     """
 
-    def __init__(self, *, allowed_types: Iterable[tuple[str, ...]] = ()) -> None:
+    def __init__(
+        self, *, allowed_types: Iterable[tuple[str, ...]] = (), others_as_data: bool = False
+    ) -> None:
         super().__init__(allowed_msgpack_modules=None)
         self._allowed = SAFE_MSGPACK_TYPES | frozenset(allowed_types)
+        self._others_as_data = others_as_data
         self._names: dict[type, tuple[str, str]] = {}
 
     def with_msgpack_allowlist(self, extra_allowlist: Iterable[tuple[str, ...] | type]) -> CheckpointSerde:
         """Return a serializer that allows these too: classes or `(module, name)`."""
         extra = {(t.__module__, t.__qualname__) if isinstance(t, type) else t for t in extra_allowlist}
-        return self if extra <= self._allowed else CheckpointSerde(allowed_types=self._allowed | extra)
+        if extra <= self._allowed:
+            return self
+        return CheckpointSerde(allowed_types=self._allowed | extra, others_as_data=self._others_as_data)
 
     def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
         """Serialize.
@@ -79,7 +87,7 @@ class CheckpointSerde(JsonPlusSerializer):
         """
         if data[0] != _FORMAT:
             raise UnreadableCheckpoint(f"unknown format {data[0]!r}")
-        return _Unpacker(self._allowed).unpack(data[1])
+        return _Unpacker(self._allowed, others_as_data=self._others_as_data).unpack(data[1])
 
 
 def parse_allowed_types(text: str) -> frozenset[tuple[str, str]]:
@@ -199,10 +207,11 @@ class _Packer:
 class _Unpacker:
     """One value on its way back; keeps the reason that ormsgpack would swallow."""
 
-    __slots__ = ("allowed", "refusal")
+    __slots__ = ("allowed", "others_as_data", "refusal")
 
-    def __init__(self, allowed: frozenset[tuple[str, ...]]) -> None:
+    def __init__(self, allowed: frozenset[tuple[str, ...]], *, others_as_data: bool) -> None:
         self.allowed = allowed
+        self.others_as_data = others_as_data
         self.refusal: UnreadableCheckpoint | None = None
 
     def unpack(self, data: bytes) -> Any:
@@ -226,6 +235,8 @@ class _Unpacker:
             return BY_TAG[parts[0]].make(parts[1])
         if code == _MAP:
             return dict(parts)
+        if self.others_as_data and not _is_allowed(self.allowed, parts[0], parts[1]):
+            return {**parts[2], **(parts[3] or {})} if code == _MODEL else parts[2]
         cls = self.find(parts[0], parts[1])
         if code == _MODEL and issubclass(cls, BaseModel):
             return _make_model(cls, *parts[2:])
