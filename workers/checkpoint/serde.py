@@ -237,7 +237,9 @@ class _Unpacker:
             return dict(parts)
         if self.others_as_data and not _is_allowed(self.allowed, parts[0], parts[1]):
             return {**parts[2], **(parts[3] or {})} if code == _MODEL else parts[2]
-        cls = self.find(parts[0], parts[1])
+        return self.make(code, self.find(parts[0], parts[1]), parts)
+
+    def make(self, code: int, cls: type, parts: list[Any]) -> Any:
         if code == _MODEL and issubclass(cls, BaseModel):
             return _make_model(cls, *parts[2:])
         if code == _ENUM and issubclass(cls, Enum):
