@@ -9,6 +9,7 @@ from langchain.agents import create_agent
 from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain_core.messages import BaseMessage, HumanMessage
 from langchain_core.tools import tool
+
 from placet.middleware.testing import Call, ScriptedModel, Step
 
 if TYPE_CHECKING:
