@@ -25,7 +25,7 @@ from .errors import (
 from .settings import Settings
 from .state.approvals import Approvals, ApprovalStatus, CheckedDecision
 from .state.connection import Connection
-from .state.events import Event, Events
+from .state.events import Events, resync
 from .state.runs import NewRun, Runs, RunStatus
 from .state.threads import Threads
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from .errors import Issue
     from .state.approvals import Approval
+    from .state.events import Event
     from .state.runs import Run
 
 Until = Literal["end", "pause"]
@@ -115,6 +116,8 @@ class Placet:
             raise InvalidInput("input", "must not be null; to go on from a pause, decide on its requests")
         if isinstance(start_at, timedelta):
             start_at = datetime.now(UTC) + start_at
+        elif start_at is not None and start_at.tzinfo is None:
+            raise InvalidInput("start_at", "must say its time zone")
         new = NewRun(
             id=_checked_id("run_id", run_id or uuid4().hex),
             thread_id=_checked_id("thread_id", thread_id or uuid4().hex),
@@ -124,7 +127,7 @@ class Placet:
             config=dump_input("config", checked_config(config or {})),
             context=dump_input("context", context),
             metadata=dump_input("metadata", dict(metadata or {})),
-            principal=principal,
+            principal=None if principal is None else _checked_id("principal", principal),
             start_at=start_at,
         )
         _, wake_ups = await self._runs.enqueue(new)
@@ -176,7 +179,7 @@ class Placet:
         position = -1
         while True:
             run = await self._runs.get(run_id)
-            if run.ended or (until == "pause" and run.status == "interrupted"):
+            if _there(run, until):
                 return run
             position = max(position, run.last_event)
             told = False
@@ -197,28 +200,19 @@ class Placet:
             NotFound: when there is none of that id.
         """
         _one_of("until", until, get_args(Until))
-        last = ("run.ended",) if until == "end" else ("run.ended", "run.interrupted")
         position = after or 0
         while True:
             run = await self._runs.get(run_id)
-            events = await self._events.after(run_id, position, block_ms=1 if run.ended else BLOCK_MS)
+            # ends and pauses in its past do not count: it may have been retried, or resumed
+            there = _there(run, until)
+            if there and position >= run.last_event:
+                return
+            events = await self._events.after(run_id, position, block_ms=1 if there else BLOCK_MS)
+            if not events and there:
+                events = [resync(run, position)]
             for event in events:
                 position = event.id
                 yield event
-                # a run that was retried has an end in its past: only the newest event can be the last
-                if event.type in last and (await self._runs.get(run_id)).last_event <= position:
-                    return
-            if not events and run.ended:
-                if position < run.last_event:
-                    yield Event(
-                        id=run.last_event,
-                        run_id=run_id,
-                        type="resync",
-                        data={"missed": run.last_event - position},
-                        at=run.updated_at,
-                        attempt=run.attempt,
-                    )
-                return
 
     async def cancel(self, run_id: str, *, reason: str = "cancelled") -> Run:
         """End a run: at once if no worker executes it, else at its next renewal of the lease.
@@ -306,11 +300,11 @@ class Placet:
             if status in (None, "pending"):
                 yield approval
         while True:
-            position, ids = await self._approvals.after(position, block_ms=BLOCK_MS)
-            for approval_id in dict.fromkeys(ids):
+            position, told = await self._approvals.after(position, block_ms=BLOCK_MS)
+            for approval_id, then in told.items():
                 approval = await self._approvals.get(approval_id)
-                if seen.get(approval_id) == approval:
-                    continue
+                if approval.status != then or seen.get(approval_id) == approval:
+                    continue  # what it became meanwhile is told by an entry to come, or was told
                 seen[approval_id] = approval
                 if status in (None, approval.status):
                     yield approval
@@ -351,8 +345,7 @@ class Placet:
         """Decide on several requests (id to decision), all or none; otherwise as `decide`."""
         from .decisions import check_decision  # noqa: PLC0415 - loads jsonschema when it is used
 
-        if not reviewer.strip():
-            raise InvalidInput("reviewer", "must name who decides")
+        _checked_id("reviewer", reviewer)
         checked: list[CheckedDecision] = []
         issues: list[Issue] = []
         for approval_id, decision in decisions.items():
@@ -391,7 +384,7 @@ class Placet:
 
 _CONFIG_KEYS = ("configurable", "tags", "metadata", "recursion_limit", "run_name", "max_concurrency")
 # what steers LangGraph or Placet: from a caller it could answer an interrupt or write to another thread
-_RESERVED = re.compile(r"^(__.*|checkpoint_.*|langgraph_.*|placet_.*|thread_id|run_id|principal)$")
+_RESERVED = re.compile(r"(__|checkpoint_|langgraph_|placet_).*|thread_id|run_id|principal", re.DOTALL)
 
 
 def checked_config(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -408,12 +401,16 @@ def checked_config(config: Mapping[str, Any]) -> dict[str, Any]:
         if not isinstance(section, dict) or not all(isinstance(key, str) for key in section):
             raise InvalidInput(f"config.{part}", "must be an object")
         for key in section:
-            if _RESERVED.match(key):
+            if _RESERVED.fullmatch(key):
                 raise InvalidInput(f"config.{part}.{key}", "is reserved and cannot be set by a caller")
     limit = config.get("recursion_limit", 1)
     if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
         raise InvalidInput("config.recursion_limit", "must be a whole number of at least 1")
     return dict(config)
+
+
+def _there(run: Run, until: Until) -> bool:
+    return run.ended or (until == "pause" and run.status == "interrupted")
 
 
 def _takes_decision(approval: Approval, seen: str | None) -> None:

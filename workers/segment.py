@@ -143,22 +143,28 @@ class Segment:
         """What to drive the graph with, or the end or pause that it stands at already."""
         claim = self._claim
         if claim.run.segment == 1:
-            if claim.repair:
-                await repair_thread(self._graph, self._config, claim.repair)
-                await self._leases.repaired(claim)
-            return _Start(first_input(claim))
+            return await self._begin()
         resume = resume_map(claim.answers)
         first_attempt = claim.run.attempt == 1 and not any(answer.delivered for answer in claim.answers)
         if resume and first_attempt and not has_breakpoints(self._graph):
             return _Start(Command(resume=resume))
         return await self._start_from(await self._graph.aget_state(self._config), resume)
 
+    async def _begin(self) -> _Start:
+        """The run's input, once the thread is in order."""
+        if self._claim.repair:
+            # checkpoints with this run's id would say that its input is there
+            config: RunnableConfig = {**self._config, "metadata": {}}
+            await repair_thread(self._graph, config, self._claim.repair)
+            await self._leases.repaired(self._claim)
+        return _Start(first_input(self._claim))
+
     async def _start_from(self, state: StateSnapshot, resume: dict[str, Any]) -> _Start | Finished | Paused:
         claim = self._claim
         if (state.metadata or {}).get("run_id") != claim.run.id:
             if claim.progress:
                 raise ThreadExpired(claim.run.thread_id)  # it has paused once: a new start would do it again
-            return _Start(first_input(claim))  # its worker died before the input was written
+            return await self._begin()  # its worker died before the input was written
         if claim.run.attempt > 1:
             await self._leases.progressed(claim, _checkpoint_id(state))
         if not state.next:

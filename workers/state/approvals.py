@@ -143,14 +143,21 @@ class Approvals:
         last = await self._c.read(self._c.redis.xrevrange(self._c.keys("approvals_stream"), count=1))
         return last[0][0].decode() if last else "0-0"
 
-    async def after(self, position: str, *, block_ms: int) -> tuple[str, list[str]]:
-        """Ids of requests that something happened to after `position`, waiting for the first of them."""
+    async def after(self, position: str, *, block_ms: int) -> tuple[str, dict[str, str]]:
+        """What happened to requests after `position`: id to the status it had then, the last one told.
+
+        Waits for the first of them; also returns where to go on from.
+        """
         key = self._c.keys("approvals_stream")
         reply = await self._c.read(self._c.blocking.xread({key: position}, count=500, block=block_ms))
         entries = reply[0][1] if reply else []
         if not entries:
-            return position, []
-        return entries[-1][0].decode(), [fields[b"approval"].decode() for _, fields in entries]
+            return position, {}
+        told = {fields[b"approval"].decode(): fields[b"event"].decode() for _, fields in entries}
+        asked = ("requested", "reopened")
+        return entries[-1][0].decode(), {
+            key: "pending" if event in asked else event for key, event in told.items()
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,11 +6,11 @@ if not r[1] then return {'missing', '', WOKEN} end
 if r[1] ~= 'error' and r[1] ~= 'timeout' then return {'conflict', 'it is ' .. r[1], WOKEN} end
 local t = redis.call('HMGET', K.thread(thread), 'last_run', 'deleted_at')
 if t[2] then return {'conflict', 'its thread was deleted', WOKEN} end
-if t[1] and t[1] ~= run then return {'conflict', 'its thread has gone on with run ' .. t[1], WOKEN} end
+if not t[1] then return {'conflict', 'its thread was deleted', WOKEN} end
+if t[1] ~= run then return {'conflict', 'its thread has gone on with run ' .. t[1], WOKEN} end
 set_status(run, 'pending')
 redis.call('HSET', K.run(run), 'attempt', '0', 'due', '1')
 redis.call('HDEL', K.run(run), 'ended_at', 'error')
-redis.call('HDEL', K.thread(thread), 'repair')
 redis.call('PERSIST', K.run_events(run))
 redis.call('LPUSH', K.thread_queue(thread), run)
 event(run, 'run.retried', '{}', nil, ARGV[2])
