@@ -1,25 +1,30 @@
-"""Kills its process at an exact point; Python imports it at the start of every worker that has it on its path.
+"""Holds runs at an exact point; Python imports it at the start of every worker that has it on its path.
 
-PLACET_TEST_KILL is `before` or `after`, a space, and `package.module:Class.method` of an async method. The
-first process to get there while the file `kill` stands among the barriers takes the file away and dies.
+PLACET_TEST_HOLD is `before` or `after`, a space, and `package.module:Class.method` of an async method of
+the product. Whoever gets there while the file `hold` stands among the barriers is logged as `held` and
+waits until it is gone.
 """
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import importlib
 import os
-import signal
+import sys
 from pathlib import Path
 from typing import Any
 
+sys.path.append(str(Path(__file__).parents[1] / "agents"))
 
-def _die() -> None:
-    try:
-        (Path(os.environ["PLACET_TEST_BARRIERS"]) / "kill").unlink()
-    except FileNotFoundError:
-        return
-    os.kill(os.getpid(), signal.SIGKILL)
+
+async def _hold() -> None:
+    from acceptance_effects import is_open, logged  # noqa: PLC0415 - not before a test asks for it
+
+    if is_open("hold"):
+        with logged("held"):
+            while is_open("hold"):  # noqa: ASYNC110 - the one who takes it away is another process
+                await asyncio.sleep(0.01)
 
 
 def _arm(when: str, target: str) -> None:
@@ -29,16 +34,16 @@ def _arm(when: str, target: str) -> None:
     method = getattr(owner, name)
 
     @functools.wraps(method)
-    async def deadly(*args: Any, **kwargs: Any) -> Any:
+    async def held(*args: Any, **kwargs: Any) -> Any:
         if when == "before":
-            _die()
+            await _hold()
         result = await method(*args, **kwargs)
         if when == "after":
-            _die()
+            await _hold()
         return result
 
-    setattr(owner, name, deadly)
+    setattr(owner, name, held)
 
 
-if point := os.environ.get("PLACET_TEST_KILL"):
+if point := os.environ.get("PLACET_TEST_HOLD"):
     _arm(*point.split())
