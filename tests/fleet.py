@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +15,8 @@ from placet import Placet
 from placet.settings import Settings
 
 if TYPE_CHECKING:
+    import contextlib
+    import signal
     from collections.abc import Awaitable, Callable
 
     from placet import Approval, Run
@@ -99,7 +99,7 @@ class Fleet:
 
     async def start(self, count: int = 1, **env: str) -> list[WorkerProcess]:
         """Start workers and wait until they take messages."""
-        started = [self._start(**env) for _ in range(count)]
+        started = [self.start_one(**env) for _ in range(count)]
         for worker in started:
 
             async def ready(worker: WorkerProcess = worker) -> bool:
@@ -109,7 +109,8 @@ class Fleet:
             await wait_until(ready)
         return started
 
-    def _start(self, **env: str) -> WorkerProcess:
+    def start_one(self, **env: str) -> WorkerProcess:
+        """Start one worker and do not wait for it."""
         log = self.folder / f"worker-{len(self.workers)}.log"
         command = [sys.executable, "-m", "celery", "-A", "placet", "worker", "-P", "threads"]
         command += ["--loglevel", "INFO", "-n", f"{self.settings.namespace}-{len(self.workers)}@%h"]

@@ -15,26 +15,32 @@ if TYPE_CHECKING:
     from .state.leases import Answer
 
 
-def resume_map(answers: Iterable[Answer]) -> dict[str, Any]:
-    """Join delivered decisions into what LangGraph gets: interrupt id to answer.
+def answer_of(mode: str, decisions: Sequence[dict[str, Any]]) -> Any:
+    """Join the checked decisions on one interrupt's requests, in order, into the answer LangGraph gets.
 
-    `answers` hold all decisions of each of their interrupts, each checked when it was given. Batched gives
-    `{"decisions": […]}` in order, per call the decision, a question the answer's value as it is. A static
-    breakpoint gets nothing: approved, the graph is run on without input.
+    Batched gives `{"decisions": […]}`, per call the decision, a question the answer's value as it is. A
+    static breakpoint gives None: approved, the graph is run on without input.
+    """
+    if mode == "batched":
+        return {"decisions": list(decisions)}
+    if mode == "per_call":
+        return decisions[0]
+    return decisions[0]["value"] if mode == "raw" else None
+
+
+def resume_map(answers: Iterable[Answer]) -> dict[str, Any]:
+    """Join delivered decisions into what LangGraph is resumed with: interrupt id to answer.
+
+    `answers` hold all decisions of each of their interrupts; those on static breakpoints answer nothing.
     """
     by_interrupt: dict[str, list[Answer]] = {}
     for answer in sorted(answers, key=lambda one: one.index):
-        by_interrupt.setdefault(answer.interrupt_id, []).append(answer)
-    joined: dict[str, Any] = {}
-    for interrupt_id, parts in by_interrupt.items():
-        first = parts[0]
-        if first.mode == "batched":
-            joined[interrupt_id] = {"decisions": [part.decision for part in parts]}
-        elif first.mode == "per_call":
-            joined[interrupt_id] = first.decision
-        elif first.mode == "raw":
-            joined[interrupt_id] = first.decision["value"]
-    return joined
+        if answer.mode != "static":
+            by_interrupt.setdefault(answer.interrupt_id, []).append(answer)
+    return {
+        interrupt_id: answer_of(parts[0].mode, [part.decision for part in parts])
+        for interrupt_id, parts in by_interrupt.items()
+    }
 
 
 def decisions_of_resume(asked: Sequence[ApprovalRequest], resume: Any) -> dict[str, dict[str, Any]]:

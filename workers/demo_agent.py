@@ -10,6 +10,7 @@ from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain.chat_models import init_chat_model
 from langchain_core.messages import BaseMessage, ToolMessage
 from langchain_core.tools import tool
+
 from placet.middleware.testing import Call, ScriptedModel, Step
 
 if TYPE_CHECKING:

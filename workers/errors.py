@@ -116,6 +116,16 @@ class InvalidDecision(PermanentError):
         self.issues = list(issues)
 
 
+class ThreadExpired(PermanentError):
+    """Raised when a paused run's checkpoints are gone: it cannot go on, and does not start anew."""
+
+    def __init__(self, thread_id: str) -> None:
+        super().__init__(
+            f"the checkpoints of thread {thread_id!r} have expired or were removed while it was paused"
+        )
+        self.thread_id = thread_id
+
+
 class UnstorableType(PermanentError):
     """Raised when a value is about to be written to a checkpoint that would not come back as it is."""
 

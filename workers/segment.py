@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 os.environ.setdefault("LANGGRAPH_STRICT_MSGPACK", "true")
 
 from langchain_core.messages import ToolMessage
-from langgraph.errors import is_invalid_resume
+from langgraph.errors import UnknownInterruptError, is_invalid_resume
 from langgraph.runtime import RunControl
 from langgraph.types import Command, StreamMode
 
 from .answers import resume_map
 from .breakpoints import due_breakpoint, has_breakpoints
 from .encoding import dump_shown
+from .errors import ThreadExpired
 from .event_writer import EventWriter
 from .graphs import tool_schemas
 from .interrupts import StaticBreakpoint, pause_of
@@ -76,6 +77,7 @@ class Segment:
 
         Raises:
             GraphDrained: when it stopped at a checkpoint because `control` asked for it.
+            ThreadExpired: when the checkpoint it paused at is gone.
             Exception: whatever the graph raises.
         """
         start = await self._start()
@@ -94,6 +96,11 @@ class Segment:
                     control=self.control,
                 ):
                     self._take(part, events)
+            except UnknownInterruptError as error:
+                state = await self._graph.aget_state(self._config)
+                if (state.metadata or {}).get("run_id") != self._claim.run.id:
+                    raise ThreadExpired(self._claim.run.thread_id) from error
+                raise
             except Exception as error:
                 if not is_invalid_resume(error):
                     raise
@@ -149,6 +156,8 @@ class Segment:
     async def _start_from(self, state: StateSnapshot, resume: dict[str, Any]) -> _Start | Finished | Paused:
         claim = self._claim
         if (state.metadata or {}).get("run_id") != claim.run.id:
+            if claim.progress:
+                raise ThreadExpired(claim.run.thread_id)  # it has paused once: a new start would do it again
             return _Start(first_input(claim))  # its worker died before the input was written
         if claim.run.attempt > 1:
             await self._leases.progressed(claim, _checkpoint_id(state))

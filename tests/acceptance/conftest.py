@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
 from fleet import Fleet
 
 if TYPE_CHECKING:

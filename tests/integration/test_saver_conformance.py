@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from langgraph.checkpoint.conformance import checkpointer_test, validate
+
 from placet.checkpoint.saver import RedisSaver
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
+
 from placet.graphs import Agents, static_breakpoints
 from placet.settings import Settings
 

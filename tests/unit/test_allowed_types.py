@@ -11,10 +11,11 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.func import entrypoint
 from langgraph.graph import START, StateGraph
 from langgraph.types import interrupt
+from pydantic import BaseModel
+
 from placet.allowed_types import allowed_types
 from placet.graphs import Agents
 from placet.middleware.testing import Call, ScriptedModel, Step
-from pydantic import BaseModel
 
 
 class Leaf(BaseModel):

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from langgraph.types import Interrupt
+
 from placet.decisions import (
     MAX_BYTES,
     Answer,

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
+
 from placet.graphs import Agents
 from placet.settings import Settings
 

@@ -9,6 +9,7 @@ from typing import Any
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from langgraph.types import Interrupt
+
 from placet.digest import digest_of, own_pause_id, short_id
 from placet.interrupts import pause_of
 

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
+from structlog.testing import capture_logs
+
 from placet.errors import InvalidAgent, UnknownAgent
 from placet.graphs import Agents, static_breakpoints, tool_schemas
 from placet.settings import Settings
-from structlog.testing import capture_logs
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.types import Interrupt
+
 from placet.digest import own_pause_id
 from placet.interrupts import Pause, StaticBreakpoint, pause_of
 from placet.response_schema import decision_schema

@@ -12,8 +12,9 @@ from uuid import UUID
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from placet.json_values import MAX_DEPTH, canonical, not_json, pointer, shown, to_json
 from pydantic import BaseModel, SecretStr
+
+from placet.json_values import MAX_DEPTH, canonical, not_json, pointer, shown, to_json
 
 
 class Colour(StrEnum):

@@ -17,12 +17,13 @@ from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import MessagesState, StateGraph
 from langgraph.types import Command, Interrupt, Send, interrupt
+from typing_extensions import TypedDict
+
 from placet.answers import answer_of, split_answer
 from placet.decisions import check_decision
 from placet.errors import InvalidDecision
 from placet.interrupts import Pause, StaticBreakpoint, pause_of
 from placet.tool_calls import is_tool_approval_interrupt, pending_tool_calls
-from typing_extensions import TypedDict
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
@@ -97,7 +98,7 @@ class Shop:
         by_id: dict[str, list[Any]] = {}
         for request, decision in zip(pause.requests, decisions, strict=True):
             by_id.setdefault(request.interrupt_id, []).append((request, check_decision(request, decision)))
-        answers = {i: answer_of([r for r, _ in pairs], [d for _, d in pairs]) for i, pairs in by_id.items()}
+        answers = {i: answer_of(pairs[0][0].mode, [d for _, d in pairs]) for i, pairs in by_id.items()}
         out = await self.agent.ainvoke(Command(resume=answers), CONFIG, version="v2")
         assert out.interrupts == ()
         messages: list[AnyMessage] = out.value["messages"]
@@ -156,7 +157,7 @@ async def test_the_original_call_asked_again_after_an_edit_is_a_new_request(mode
     shop.agent = create_agent(model, shop.tools, middleware=[gate], checkpointer=InMemorySaver())
     (first,) = (await shop.start()).requests
     edit = check_decision(first, {"type": "edit", "args": {"amount": 7}})
-    answers = {first.interrupt_id: answer_of([first], [edit])}
+    answers = {first.interrupt_id: answer_of(first.mode, [edit])}
     out = await shop.agent.ainvoke(Command(resume=answers), CONFIG, version="v2")
     (second,) = pause_of(run_id="r", agent="shop", interrupts=out.interrupts).requests
     assert shop.ran == [("pay", 7, "nobody")]
@@ -289,7 +290,7 @@ async def test_falsy_answers_arrive_as_they_are(value: Any) -> None:
     out = await graph.ainvoke({"got": []}, CONFIG, version="v2")
     (request,) = pause_of(run_id="r", agent="a", interrupts=out.interrupts).requests
     decision = check_decision(request, {"type": "answer", "value": value})
-    answers = {request.interrupt_id: answer_of([request], [decision])}
+    answers = {request.interrupt_id: answer_of(request.mode, [decision])}
     done = await graph.ainvoke(Command(resume=answers), CONFIG, version="v2")
     (got,) = done.value["got"]
     assert got == value
@@ -310,7 +311,7 @@ async def test_parallel_questions_get_their_own_answers() -> None:
     a, b = pause_of(run_id="r", agent="a", interrupts=out.interrupts).requests
     assert (a.value, b.value) == ({"for": "a"}, {"for": "b"})
     for request, value in ((b, "B"), (a, "A")):
-        answer = answer_of([request], [{"type": "answer", "value": value}])
+        answer = answer_of(request.mode, [{"type": "answer", "value": value}])
         await graph.ainvoke(Command(resume={request.interrupt_id: answer}), CONFIG, version="v2")
     assert got == {"a": "A", "b": "B"}
 
@@ -326,7 +327,7 @@ async def test_a_static_breakpoint_goes_on_without_input() -> None:
     stop = StaticBreakpoint(checkpoint_id=checkpoint_id, when="before", nodes=state.next)
     (request,) = pause_of(run_id="r", agent="a", breakpoint_at=stop).requests
     assert request.tool == "tools"
-    answer = answer_of([request], [check_decision(request, {"type": "approve"})])
+    answer = answer_of(request.mode, [check_decision(request, {"type": "approve"})])
     await shop.agent.ainvoke(answer, CONFIG, version="v2")
     assert shop.ran == [("look",)]
 

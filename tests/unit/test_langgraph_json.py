@@ -5,6 +5,7 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
+
 from placet.errors import InvalidAgent
 from placet.langgraph_json import read_project
 

@@ -8,6 +8,7 @@ import pytest
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
+
 from placet.middleware.testing import Call, ScriptedModel, Step
 
 if TYPE_CHECKING:

@@ -17,6 +17,8 @@ Agents, by name in langgraph.json; those above the line take `{"messages": [huma
 |                 | decisions; "done: " and the tools' answers, joined with "; "                      |
 | per_call        | the same calls; one interrupt each for pay and mail                               |
 | tool_question   | interrupt("Which colour?") in tool paint(thing="door"); "done: painted door RED"  |
+| again           | one action: pay(to="ann", amount=10), then the same call once more, another pause |
+| wrapped         | tool_question inside tool retry, model retry and two fallbacks                    |
 | sync_tool       | one action: count(n=3), a sync tool; "done: counted 3"                            |
 | slow_tool       | no pause: tool slow(barrier_name=…) blocks at its barrier; "done: passed BARRIER" |
 | gated_slow_tool | one action: slow(barrier_name=…), which blocks then; "done: passed BARRIER"       |

@@ -10,6 +10,7 @@ from langchain.agents import create_agent
 from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain_core.messages import BaseMessage, HumanMessage
 from langchain_core.tools import tool
+
 from placet.middleware.testing import Call, ScriptedModel, Step
 from tool_agents import gate, look_up, mail, report
 

@@ -6,10 +6,16 @@ from typing import TYPE_CHECKING, Literal
 
 from acceptance_effects import logged
 from langchain.agents import create_agent
-from langchain.agents.middleware import HumanInTheLoopMiddleware
+from langchain.agents.middleware import (
+    HumanInTheLoopMiddleware,
+    ModelFallbackMiddleware,
+    ModelRetryMiddleware,
+    ToolRetryMiddleware,
+)
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.tools import tool
 from langgraph.types import interrupt
+
 from placet.middleware.testing import Call, ScriptedModel, Step
 
 if TYPE_CHECKING:
@@ -91,3 +97,23 @@ tool_question = create_agent(calling(Call("paint", {"thing": "door"})), tools=[p
 sync_tool = create_agent(calling(Call("count", {"n": 3})), tools=[count], middleware=[gate("count")])
 failing_tool = create_agent(calling(Call("explode")), tools=[explode])
 failing_model = create_agent(ScriptedModel(script=[Step(error=ConnectionError("no model"))]))
+again = create_agent(
+    ScriptedModel(
+        script=[
+            Step("paying", calls=[Call("pay", {"to": "ann", "amount": 10})]),
+            Step("once more", calls=[Call("pay", {"to": "ann", "amount": 10})]),
+            report,
+        ]
+    ),
+    tools=[pay],
+    middleware=[gate("pay")],
+)
+wrapped = create_agent(
+    calling(Call("paint", {"thing": "door"})),
+    tools=[paint],
+    middleware=[
+        ToolRetryMiddleware(max_retries=3, initial_delay=0),
+        ModelRetryMiddleware(max_retries=3, initial_delay=0),
+        ModelFallbackMiddleware(calling(), calling()),
+    ],
+)
