@@ -143,23 +143,38 @@ class Segment:
         """What to drive the graph with, or the end or pause that it stands at already."""
         claim = self._claim
         if claim.run.segment == 1:
-            if claim.repair:
-                await repair_thread(self._graph, self._config, claim.repair)
-                await self._leases.repaired(claim)
-            return _Start(first_input(claim))
+            return await self._begin()
         resume = resume_map(claim.answers)
         first_attempt = claim.run.attempt == 1 and not any(answer.delivered for answer in claim.answers)
         if resume and first_attempt and not has_breakpoints(self._graph):
             return _Start(Command(resume=resume))
         return await self._start_from(await self._graph.aget_state(self._config), resume)
 
+    async def _begin(self) -> _Start:
+        claim = self._claim
+        if claim.repair:
+            # without the run's id, which says that the input is there
+            config = {**self._config, "metadata": claim.run.config.get("metadata", {})}
+            await repair_thread(self._graph, config, claim.repair)  # type: ignore[arg-type]
+            await self._leases.repaired(claim)
+        return _Start(first_input(claim))
+
+    async def _is_input(self, state: StateSnapshot) -> bool:
+        """Whether no node has finished since the input: LangGraph writes it, then takes it in."""
+        if (state.metadata or {}).get("source") == "input":
+            return True
+        if state.parent_config is None:
+            return False
+        parent = await self._graph.aget_state(state.parent_config)
+        return (parent.metadata or {}).get("source") == "input"
+
     async def _start_from(self, state: StateSnapshot, resume: dict[str, Any]) -> _Start | Finished | Paused:
         claim = self._claim
         if (state.metadata or {}).get("run_id") != claim.run.id:
             if claim.progress:
                 raise ThreadExpired(claim.run.thread_id)  # it has paused once: a new start would do it again
-            return _Start(first_input(claim))  # its worker died before the input was written
-        if claim.run.attempt > 1:
+            return await self._begin()  # its worker died before the input was written
+        if claim.run.attempt > 1 and not await self._is_input(state):
             await self._leases.progressed(claim, _checkpoint_id(state))
         if not state.next:
             return Finished(result=dump_shown(self._output(state)))  # it ended, and that was not committed

@@ -124,8 +124,9 @@ local function finish(run, status, reason, outcome)
   redis.call('EXPIRE', K.run_events(run), EVENTS_KEEP_SECONDS)
   if redis.call('HGET', K.lease(thread), 'run_id') == run then release(thread) end
   -- an abnormal end may leave tool calls without a result: the next run on the thread mends that first
-  if status ~= 'success' and redis.call('HGET', K.thread(thread), 'last_run') == run then
-    redis.call('HSET', K.thread(thread), 'repair', reason)
+  if redis.call('HGET', K.thread(thread), 'last_run') == run then
+    if status == 'success' then redis.call('HDEL', K.thread(thread), 'repair')
+    else redis.call('HSET', K.thread(thread), 'repair', reason) end
   end
   local was_first = redis.call('LINDEX', K.thread_queue(thread), 0) == run
   redis.call('LREM', K.thread_queue(thread), 1, run)

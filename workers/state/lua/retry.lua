@@ -10,7 +10,6 @@ if t[1] and t[1] ~= run then return {'conflict', 'its thread has gone on with ru
 set_status(run, 'pending')
 redis.call('HSET', K.run(run), 'attempt', '0', 'due', '1')
 redis.call('HDEL', K.run(run), 'ended_at', 'error')
-redis.call('HDEL', K.thread(thread), 'repair')
 redis.call('PERSIST', K.run_events(run))
 redis.call('LPUSH', K.thread_queue(thread), run)
 event(run, 'run.retried', '{}', nil, ARGV[2])
