@@ -113,6 +113,8 @@ class Segment:
         kind, ns, data = part["type"], part["ns"], part["data"]
         if kind == "values":
             if not ns:
+                if self._values is not None:  # the first are those it begins with
+                    events.progressed()
                 self._values = data
         elif kind == "messages":
             message, about = data
@@ -159,23 +161,12 @@ class Segment:
             await self._leases.repaired(claim)
         return _Start(first_input(claim))
 
-    async def _is_input(self, state: StateSnapshot) -> bool:
-        """Whether no node has finished since the input: LangGraph writes it, then takes it in."""
-        if (state.metadata or {}).get("source") == "input":
-            return True
-        if state.parent_config is None:
-            return False
-        parent = await self._graph.aget_state(state.parent_config)
-        return (parent.metadata or {}).get("source") == "input"
-
     async def _start_from(self, state: StateSnapshot, resume: dict[str, Any]) -> _Start | Finished | Paused:
         claim = self._claim
         if (state.metadata or {}).get("run_id") != claim.run.id:
             if claim.progress:
                 raise ThreadExpired(claim.run.thread_id)  # it has paused once: a new start would do it again
             return await self._begin()  # its worker died before the input was written
-        if claim.run.attempt > 1 and not await self._is_input(state):
-            await self._leases.progressed(claim, _checkpoint_id(state))
         if not state.next:
             return Finished(result=dump_shown(self._output(state)))  # it ended, and that was not committed
         if stop := await due_breakpoint(self._graph, state):

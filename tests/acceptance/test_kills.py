@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
 from fleet import PATIENCE, human, paused
 
 if TYPE_CHECKING:

@@ -6,6 +6,7 @@ import signal
 from typing import TYPE_CHECKING
 
 import pytest
+
 from fleet import PATIENCE, human
 
 if TYPE_CHECKING:

@@ -22,6 +22,7 @@ Agents, by name in langgraph.json; those above the line take `{"messages": [huma
 | sync_tool       | one action: count(n=3), a sync tool; "done: counted 3"                            |
 | slow_tool       | no pause: tool slow(barrier_name=…) blocks at its barrier; "done: passed BARRIER" |
 | gated_slow_tool | one action: slow(barrier_name=…), which blocks then; "done: passed BARRIER"       |
+| slow_twice      | no pause: the model blocks, then slow(barrier_name=BARRIER-tool)                   |
 | slow_thread_tool| no pause: sync tool slow_thread(barrier_name=…) blocks its thread at its barrier   |
 | slow_sibling    | no pause: look_up(key="a") beside slow(barrier_name=…)                            |
 | slow_per_call   | one interrupt each for slow(barrier_name=…) and mail(to="bob", text="hello")      |

@@ -10,9 +10,9 @@ from langchain.agents import create_agent
 from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain_core.messages import BaseMessage, HumanMessage
 from langchain_core.tools import tool
+from tool_agents import gate, look_up, mail, report
 
 from placet.middleware.testing import Call, ScriptedModel, Step
-from tool_agents import gate, look_up, mail, report
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,6 +59,12 @@ def _report(messages: Sequence[BaseMessage]) -> str:
     return f"done: {messages[-1].text}"
 
 
+async def _call_slowly(messages: Sequence[BaseMessage]) -> Step:
+    with logged("model", barrier=_name(messages)):
+        await barrier(_name(messages))
+        return Step("working", calls=[Call("slow", {"barrier_name": f"{_name(messages)}-tool"})])
+
+
 async def _slowly(messages: Sequence[BaseMessage]) -> str:
     with logged("model", barrier=_name(messages)):
         await barrier(_name(messages))
@@ -80,3 +86,4 @@ slow_per_call = create_agent(
     tools=[slow, mail],
     middleware=[gate("slow", "mail", mode="per_call")],
 )
+slow_twice = create_agent(ScriptedModel(script=[_call_slowly, _report]), tools=[slow])
