@@ -113,6 +113,8 @@ class Segment:
         kind, ns, data = part["type"], part["ns"], part["data"]
         if kind == "values":
             if not ns:
+                if self._values is not None:  # the first are those it begins with
+                    events.progressed()
                 self._values = data
         elif kind == "messages":
             message, about = data
@@ -165,8 +167,6 @@ class Segment:
             if claim.progress:
                 raise ThreadExpired(claim.run.thread_id)  # it has paused once: a new start would do it again
             return await self._begin()  # its worker died before the input was written
-        if claim.run.attempt > 1:
-            await self._leases.progressed(claim, _checkpoint_id(state))
         if not state.next:
             return Finished(result=dump_shown(self._output(state)))  # it ended, and that was not committed
         if stop := await due_breakpoint(self._graph, state):
