@@ -30,7 +30,7 @@ from .state.runs import NewRun, Runs, RunStatus
 from .state.threads import Threads
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 
     from .errors import Issue
     from .state.approvals import Approval
@@ -190,7 +190,7 @@ class Placet:
 
     async def stream(
         self, run_id: str, *, after: int | None = None, until: Until = "end"
-    ) -> AsyncIterator[Event]:
+    ) -> AsyncGenerator[Event, None]:
         """Yield a run's events, past ones first, over all its pauses, up to its end (or its next pause).
 
         `after` is the id of the last event that was seen. Events that were trimmed meanwhile are told by a
@@ -287,7 +287,7 @@ class Placet:
         """
         return await self._approvals.get(approval_id)
 
-    async def watch_approvals(self, *, status: ApprovalStatus | None = "pending") -> AsyncIterator[Approval]:
+    async def watch_approvals(self, *, status: ApprovalStatus | None = "pending") -> AsyncGenerator[Approval, None]:
         """Yield the requests that are pending, oldest first, then each one that something happens to.
 
         With `status=None` every change of a request is yielded, else those that have that status then.
