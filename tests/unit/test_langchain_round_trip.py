@@ -83,7 +83,7 @@ class Shop:
 
     async def start(self) -> Pause:
         messages = {"messages": [{"role": "user", "content": "go"}]}
-        await self.agent.ainvoke(messages, CONFIG)
+        await self.agent.ainvoke(messages, CONFIG)  # type: ignore[call-overload]
         state = await self.agent.aget_state(CONFIG)
         return pause_of(
             run_id="r",
