@@ -286,7 +286,9 @@ class Placet:
         """
         return await self._approvals.get(approval_id)
 
-    async def watch_approvals(self, *, status: ApprovalStatus | None = "pending") -> AsyncGenerator[Approval, None]:
+    async def watch_approvals(
+        self, *, status: ApprovalStatus | None = "pending"
+    ) -> AsyncGenerator[Approval, None]:
         """Yield the requests that are pending, oldest first, then each one that something happens to.
 
         With `status=None` every change of a request is yielded, else those that have that status then.
