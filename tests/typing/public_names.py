@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Coroutine
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncGenerator
 from datetime import datetime, timedelta
-from typing import Any, Literal, assert_type
+from typing import TYPE_CHECKING, Any, Literal, assert_type
 
 from placet import Approval, Decision, Event, Placet, PlacetSync, Run, errors
 from placet.decisions import Answer, Approve, Edit, Reject, Respond
+
+if TYPE_CHECKING:
+    from contextlib import AbstractAsyncContextManager
 
 
 async def client(placet: Placet) -> None:
@@ -24,7 +26,7 @@ async def client(placet: Placet) -> None:
     assert_type(await placet.cancel(run.id), Run)
     assert_type(await placet.retry(run.id), Run)
     assert_type(await placet.state("t"), dict[str, Any])
-    assert_type(placet.delete_thread("t"), Coroutine[Any, Any, None])
+    await placet.delete_thread("t")
     assert_type(await placet.approvals(status=None), list[Approval])
     assert_type(await placet.approval("a"), Approval)
     assert_type(placet.watch_approvals(), AsyncGenerator[Approval, None])
