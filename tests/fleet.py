@@ -26,6 +26,11 @@ PATIENCE = 60
 QUICK = {"lease_seconds": 3.0, "reconcile_seconds": 0.3, "grace_seconds": 5.0, "concurrency": 8}
 
 
+def human(text: str) -> dict[str, Any]:
+    """The input of an agent made with `create_agent`."""
+    return {"messages": [{"role": "user", "content": text}]}
+
+
 class Effect(NamedTuple):
     """A line that a tool wrote."""
 

@@ -40,10 +40,14 @@ class Dispatcher:
         if self._sending is None or self._sending.done():
             self._sending = asyncio.get_running_loop().create_task(self._send_all())
 
-    async def aclose(self) -> None:
-        """Send what is waiting, then stop."""
+    async def flush(self) -> None:
+        """Wait until everything is sent, or found not to be possible now."""
         if self._sending is not None:
             await self._sending
+
+    async def aclose(self) -> None:
+        """Send what is waiting, then stop."""
+        await self.flush()
         self._threads.shutdown(wait=False)
 
     async def _send_all(self) -> None:

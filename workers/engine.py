@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import structlog
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 log = structlog.get_logger("placet")
 
 CANCEL, LOST, STOP = "cancelled", "lease lost", "worker stops"
+CANCEL_SECONDS = 10.0
+"""How long a stopping worker waits for what it has cancelled."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -34,7 +36,8 @@ class _Held:
     task: asyncio.Task[Any]
     segment: Segment | None = None
     why_cancelled: str = ""
-    ended: asyncio.Event = field(default_factory=asyncio.Event)
+    committing: bool = False
+    """Its outcome is on the way to the store: too late to cancel, the script there knows better."""
 
 
 class Engine:
@@ -82,22 +85,29 @@ class Engine:
                 return await self._execute(held)
         finally:
             del self._held[run_id]
-            held.ended.set()
 
     async def _execute(self, held: _Held) -> str:
         log.info("run.claimed", agent=held.claim.run.agent, segment=held.claim.run.segment)
+        try:
+            if self._stopping:
+                return await self._give_back(held, reason=STOP, count_attempt=False)
+            return await self._driven(held)
+        except LeaseLost:
+            log.warning("run.lost")
+            return LOST
+        except RetryableError as error:
+            return await self._give_back(held, reason=str(error), count_attempt=True)
+
+    async def _driven(self, held: _Held) -> str:
+        """Drive the run and commit what it came to, an agent's error or a cancellation too."""
         try:
             return await self._drive(held)
         except asyncio.CancelledError:
             return await self._cancelled(held)
         except GraphDrained:
             return await self._give_back(held, reason=STOP, count_attempt=False)
-        except LeaseLost:
-            log.warning("run.lost")
-            return LOST
-        except RetryableError as error:
-            log.warning("run.given_back", error=str(error))
-            return await self._give_back(held, reason=str(error), count_attempt=True)
+        except RetryableError:
+            raise
         except Exception as error:  # noqa: BLE001 - whatever an agent raises ends its run, as data
             return await self._finish(held, "error", error=run_error(error), reason="an error ended the run")
 
@@ -121,6 +131,7 @@ class Engine:
                 "wake_at_ms": end.wake_at_ms,
             }
         )
+        held.committing = True
         wake_ups = await self._leases.pause(
             held.claim,
             checkpoint_id=end.checkpoint_id,
@@ -138,6 +149,7 @@ class Engine:
         self, held: _Held, status: str, *, result: str = "", error: RunError | None = None, reason: str = ""
     ) -> str:
         outcomes = held.segment.outcomes if held.segment else {}
+        held.committing = True
         ended, wake_ups = await self._leases.finish(
             held.claim, status, result=result, error=error, reason=reason, outcomes=outcomes
         )
@@ -157,6 +169,7 @@ class Engine:
         raise asyncio.CancelledError
 
     async def _give_back(self, held: _Held, *, reason: str, count_attempt: bool) -> str:
+        held.committing = True
         try:
             wake_ups = await self._leases.give_back(held.claim, reason=reason, count_attempt=count_attempt)
         except RetryableError as error:
@@ -173,9 +186,11 @@ class Engine:
         renewed = loop.time()
         while True:
             await asyncio.sleep(self._settings.lease_seconds / 3)
-            held = {run_id: one.claim.token for run_id, one in self._held.items()}
+            held = dict(self._held)
             try:
-                lost, cancelled = await self._leases.renew(held)
+                lost, cancelled = await self._leases.renew(
+                    {key: one.claim.token for key, one in held.items()}
+                )
             except RetryableError as error:
                 log.warning("leases.not_renewed", error=str(error))
                 # past its length a lease may be another worker's: what we do would be refused anyway
@@ -184,28 +199,28 @@ class Engine:
             else:
                 renewed = loop.time()
             for run_id in lost | cancelled:
-                self._cancel(run_id, LOST if run_id in lost else CANCEL)
-
-    def _cancel(self, run_id: str, why: str) -> None:
-        held = self._held.get(run_id)
-        if held is not None and not held.why_cancelled:
-            held.why_cancelled = why
-            held.task.cancel()
+                _cancel(held[run_id], LOST if run_id in lost else CANCEL)
 
     async def stop(self, *, grace_seconds: float) -> None:
         """Take nothing more; let segments reach a checkpoint, then cancel the rest; all are given back."""
         self._stopping = True
-        held = list(self._held.values())
-        for one in held:
+        for one in self._held.values():
             if one.segment is not None:
                 one.segment.control.request_drain()
-        endings = [asyncio.create_task(one.ended.wait()) for one in held]
-        if endings and grace_seconds > 0:
-            await asyncio.wait(endings, timeout=grace_seconds)
-        for one in held:
-            self._cancel(one.claim.run.id, STOP)
-        if endings:
-            await asyncio.wait(endings, timeout=10)
+        await self._none_held(grace_seconds)
+        for one in self._held.values():
+            _cancel(one, STOP)
+        await self._none_held(CANCEL_SECONDS)
+
+    async def _none_held(self, seconds: float) -> None:
+        if self._held:
+            await asyncio.wait([one.task for one in self._held.values()], timeout=seconds)
+
+
+def _cancel(held: _Held, why: str) -> None:
+    if not held.why_cancelled and not held.committing:
+        held.why_cancelled = why
+        held.task.cancel()
 
 
 def run_error(error: BaseException) -> RunError:

@@ -26,6 +26,7 @@ class EventWriter:
         self._leases = leases
         self._waiting: list[tuple[str, str, str]] = []
         self._writing: asyncio.Task[None] | None = None
+        self._progressed = False
 
     async def __aenter__(self) -> Self:
         return self
@@ -37,12 +38,23 @@ class EventWriter:
     def add(self, kind: str, ns: Sequence[str], data: Any) -> None:
         """Take an event; it is on its way when this returns."""
         self._waiting.append((kind, "|".join(ns), dump_shown(data)))
+        self._start()
+
+    def progressed(self) -> None:
+        """Say that the segment has got past what it began with: attempts count anew from here."""
+        if not self._progressed:
+            self._progressed = True
+            self._start()
+
+    def _start(self) -> None:
         if self._writing is None or self._writing.done():
             if self._writing is not None:
                 self._writing.result()
             self._writing = asyncio.get_running_loop().create_task(self._write())
 
     async def _write(self) -> None:
-        while self._waiting:
+        while True:
             batch, self._waiting = self._waiting[:BATCH], self._waiting[BATCH:]
-            await self._leases.append(self._claim, batch)
+            await self._leases.append(self._claim, batch, progressed=self._progressed)
+            if not self._waiting:
+                return

@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AIMessage, ToolMessage
-from langgraph.constants import END
+from langgraph.constants import END, START
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
 
     from .factories import Graph
-
-_INPUT = "__input__"
 
 
 async def repair_thread(graph: Graph, config: RunnableConfig, reason: str) -> None:
@@ -36,7 +34,7 @@ async def repair_thread(graph: Graph, config: RunnableConfig, reason: str) -> No
             )
             for call in missing
         ]
-        await graph.aupdate_state(config, {"messages": results}, as_node=_INPUT)
+        await graph.aupdate_state(config, {"messages": results}, as_node=START)
         await graph.aupdate_state(config, None, as_node=END)
 
 

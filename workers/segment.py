@@ -113,6 +113,8 @@ class Segment:
         kind, ns, data = part["type"], part["ns"], part["data"]
         if kind == "values":
             if not ns:
+                if self._values is not None:  # the first are those it begins with
+                    events.progressed()
                 self._values = data
         elif kind == "messages":
             message, about = data
@@ -165,8 +167,6 @@ class Segment:
             if claim.progress:
                 raise ThreadExpired(claim.run.thread_id)  # it has paused once: a new start would do it again
             return await self._begin()  # its worker died before the input was written
-        if claim.run.attempt > 1:
-            await self._leases.progressed(claim, _checkpoint_id(state))
         if not state.next:
             return Finished(result=dump_shown(self._output(state)))  # it ended, and that was not committed
         if stop := await due_breakpoint(self._graph, state):
@@ -188,7 +188,7 @@ class Segment:
         pause = pause_of(
             run_id=claim.run.id,
             agent=claim.run.agent,
-            interrupts=(self._interrupts or {}).values(),
+            interrupts=_in_order(self._interrupts or {}, state),
             pending=pending_tool_calls(_messages(state.values)),
             tool_schemas=tool_schemas(self._graph) if self._interrupts else {},
             breakpoint_at=stop,
@@ -272,6 +272,12 @@ def _with_id(message: Any, message_id: str) -> Any:
     if isinstance(message, dict) and "content" in message and not message.get("id"):
         return {**message, "id": message_id}
     return message
+
+
+def _in_order(raised: Mapping[str, Interrupt], state: StateSnapshot) -> list[Interrupt]:
+    """The interrupts in the order of the tasks that raised them, which is the order a model made its calls."""
+    known = [raised[one.id] for one in state.interrupts if one.id in raised]
+    return known + [one for one in raised.values() if one not in known]
 
 
 def _messages(values: Any) -> list[Any]:

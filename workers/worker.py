@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 import platform
+import signal
 import socket
 import sys
-from contextlib import AsyncExitStack
+import threading
+import time
+from contextlib import AsyncExitStack, suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +36,11 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger("placet")
 
+STOP_SECONDS = 15.0
+"""What a stop may take beyond its grace before the process is ended as it is."""
+LINGER_SECONDS = 3.0
+"""What a process that has given everything back may take to end by itself."""
+
 
 class Worker:
     """The event loop of a worker process and all that lives on it."""
@@ -43,6 +51,7 @@ class Worker:
         self._loop = EventLoop(threads=min(settings.concurrency, 64))
         self._stack = AsyncExitStack()
         self._engine: Engine | None = None
+        self._dispatcher: Dispatcher | None = None
 
     def start(self) -> None:
         """Load the agents and begin to look after the store.
@@ -57,10 +66,27 @@ class Worker:
         assert self._engine is not None  # noqa: S101 - `start` comes first
         return self._loop.submit(self._engine.execute(run_id)).result()
 
-    def begin_stop(self, *, grace_seconds: float) -> None:
-        """Give segments time to reach a checkpoint, then give them back; returns at once."""
-        if self._engine is not None:
-            self._loop.submit(self._engine.stop(grace_seconds=grace_seconds))
+    def begin_stop(self, *, grace_seconds: float, status: int) -> None:
+        """Let segments reach a checkpoint, cancel the rest, give all back; returns at once.
+
+        The process ends by itself then, or is ended with `status`: neither a thread in which a tool blocks
+        nor a blocked loop keeps it alive.
+        """
+        stopped = self._loop.submit(self._stop(grace_seconds))
+
+        def end() -> None:
+            with suppress(Exception):
+                stopped.result(grace_seconds + STOP_SECONDS)
+            if status == 0:
+                time.sleep(LINGER_SECONDS)
+            os._exit(status)
+
+        threading.Thread(target=end, name="placet-end", daemon=True).start()
+
+    async def _stop(self, grace_seconds: float) -> None:
+        if self._engine is not None and self._dispatcher is not None:
+            await self._engine.stop(grace_seconds=grace_seconds)
+            await self._dispatcher.flush()
 
     def close(self) -> None:
         """Release everything."""
@@ -72,7 +98,7 @@ class Worker:
         stack = self._stack
         connection = await stack.enter_async_context(Connection.open(settings))
         agents = await Agents.load(settings, checkpointer=checkpointer(connection.redis, settings))
-        dispatcher = Dispatcher(settings=settings, app=self._app)
+        dispatcher = self._dispatcher = Dispatcher(settings=settings, app=self._app)
         stack.push_async_callback(dispatcher.aclose)
         self._engine = Engine(
             agents=agents,
@@ -142,11 +168,23 @@ def _start(sender: Any, **_: object) -> None:
     _worker = worker
 
 
+@signals.worker_ready.connect
+def _take_cold_shutdown(**_: object) -> None:
+    """Be told of a cold shutdown: Celery's own, on threads, waits for the tasks before it tells anyone."""
+
+    def stop(*_: object) -> None:
+        if _worker is not None:
+            log.warning("worker.cold_shutdown")
+            _worker.begin_stop(grace_seconds=0, status=1)
+
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGQUIT, stop)
+
+
 @signals.worker_shutting_down.connect
 def _begin_stop(how: str, **_: object) -> None:
-    if _worker is not None:
-        grace = _worker.settings.grace_seconds if how == "Warm" else 0
-        _worker.begin_stop(grace_seconds=grace)
+    if _worker is not None and how == "Warm":
+        _worker.begin_stop(grace_seconds=_worker.settings.grace_seconds, status=0)
 
 
 @signals.worker_shutdown.connect

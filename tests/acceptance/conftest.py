@@ -16,8 +16,10 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def fleet(redis_url: str, tmp_path: Path) -> Any:
-    made = Fleet(redis_url=redis_url, folder=tmp_path)
+def fleet(redis_url: str, tmp_path: Path, request: pytest.FixtureRequest) -> Any:
+    """Workers of the test; `@pytest.mark.settings(lease_seconds=60)` sets what they run with."""
+    marker = request.node.get_closest_marker("settings")
+    made = Fleet(redis_url=redis_url, folder=tmp_path, **(marker.kwargs if marker else {}))
     yield made
     made.stop()
 

@@ -82,18 +82,20 @@ class Leases:
         lost, cancelled = await self._c.run("renew", int(self._c.settings.lease_seconds * 1000), *pairs)
         return {key.decode() for key in lost}, {key.decode() for key in cancelled}
 
-    async def progressed(self, claim: Claim, checkpoint_id: str) -> None:
-        """Say where a segment that was started again begins: past `progress`, attempts count anew."""
-        await self._c.run("progress", claim.run.id, claim.token, checkpoint_id)
-
     async def repaired(self, claim: Claim) -> None:
         """Say that the thread's messages are in order again."""
         await self._c.run("repaired", claim.run.id, claim.token)
 
-    async def append(self, claim: Claim, events: Iterable[tuple[str, str, str]]) -> None:
-        """Append events to the run's stream: (type, namespace joined by `|`, JSON data)."""
+    async def append(
+        self, claim: Claim, events: Iterable[tuple[str, str, str]], *, progressed: bool = False
+    ) -> None:
+        """Append events to the run's stream: (type, namespace joined by `|`, JSON data).
+
+        `progressed` says that the segment has got past the checkpoint it began with.
+        """
         flat = [text for event in events for text in event]
-        await self._c.run("events", claim.run.id, claim.token, self._pid, claim.run.attempt, *flat)
+        further = "1" if progressed else ""
+        await self._c.run("events", claim.run.id, claim.token, self._pid, claim.run.attempt, further, *flat)
 
     async def pause(
         self,

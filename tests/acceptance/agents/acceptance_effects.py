@@ -22,6 +22,10 @@ Agents, by name in langgraph.json; those above the line take `{"messages": [huma
 | sync_tool       | one action: count(n=3), a sync tool; "done: counted 3"                            |
 | slow_tool       | no pause: tool slow(barrier_name=…) blocks at its barrier; "done: passed BARRIER" |
 | gated_slow_tool | one action: slow(barrier_name=…), which blocks then; "done: passed BARRIER"       |
+| slow_twice      | no pause: the model blocks, then slow(barrier_name=BARRIER-tool)                   |
+| slow_thread_tool| no pause: sync tool slow_thread(barrier_name=…) blocks its thread at its barrier   |
+| slow_sibling    | no pause: look_up(key="a") beside slow(barrier_name=…)                            |
+| slow_per_call   | one interrupt each for slow(barrier_name=…) and mail(to="bob", text="hello")      |
 | slow_model      | no pause: the model, logged as `model`, blocks at its barrier; "done: BARRIER"    |
 | failing_tool    | no pause: tool explode() logs its start and raises RuntimeError("boom")           |
 | failing_model   | no pause: the model raises ConnectionError("no model")                            |
@@ -65,9 +69,13 @@ def logged(name: str, **args: object) -> Iterator[None]:
 
 async def barrier(name: str) -> None:
     """Block until the test lets it pass."""
-    path = Path(os.environ["PLACET_TEST_BARRIERS"]) / name
-    while not path.exists():  # noqa: ASYNC110 (the one who opens it is another process)
+    while not is_open(name):  # noqa: ASYNC110 (the one who opens it is another process)
         await asyncio.sleep(0.01)
+
+
+def is_open(name: str) -> bool:
+    """Whether the test lets what waits there pass."""
+    return (Path(os.environ["PLACET_TEST_BARRIERS"]) / name).exists()
 
 
 def _write(what: str, name: str, args: dict[str, object]) -> None:

@@ -1,7 +1,7 @@
 -- ARGV: run id, owner, lease in ms, most attempts, pid
 -- Gives the thread's lease if there is something to do for the run and nobody does it.
 local run, owner, lease_ms, max_attempts, pid = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5]
-local r = redis.call('HMGET', K.run(run), 'status', 'thread_id', 'queue', 'wake_at', 'attempt', 'due')
+local r = redis.call('HMGET', K.run(run), 'status', 'thread_id', 'queue', 'wake_at', 'attempt', 'due', 'progressed')
 local status, thread = r[1], r[2]
 if not status then return {'missing', WOKEN} end
 local function no(why)
@@ -18,7 +18,7 @@ local timer_due = r[4] and tonumber(r[4]) <= NOW
 local crashed = status == 'running'
 if crashed and not recover(run, redis.call('HGET', K.lease(thread), 'owner') or '') then return {'ended', WOKEN} end
 if not (crashed or r[6] == '1' or pause.fresh or timer_due) then return no('waiting') end
-local attempt = tonumber(r[5]) + 1
+local attempt = (r[7] == '1' and 0 or tonumber(r[5])) + 1
 if attempt > max_attempts then
   redis.call('HSET', K.run(run), 'error', cjson.encode({type = 'TooManyAttempts', node = cjson.null,
     message = 'no progress in ' .. int(max_attempts) .. ' attempts: its worker died or gave it back each time'}))
@@ -34,7 +34,8 @@ redis.call('ZADD', K.leases, int(NOW + lease_ms), thread)
 redis.call('ZREM', K.outbox(r[3]), run)
 redis.call('ZREM', K.timers, run)
 redis.call('HDEL', K.run(run), 'wake_at')
-redis.call('HSET', K.run(run), 'attempt', int(attempt), 'due', '', 'worker', owner)
+redis.call('HSET', K.run(run), 'attempt', int(attempt), 'due', '', 'progressed', '',
+  'worker', owner)
 redis.call('HSETNX', K.run(run), 'started_at', int(NOW))
 local segment = redis.call('HINCRBY', K.run(run), 'segment', 1)
 redis.call('HSET', K.thread(thread), 'last_run', run)
