@@ -184,7 +184,6 @@ class Core:
         with pytest.raises(LeaseLost):
             await self.leases.append(claim, [("custom", "", json.dumps("late"))])
         with pytest.raises(LeaseLost):
-        with pytest.raises(LeaseLost):
             await self.leases.repaired(claim)
 
 
