@@ -17,7 +17,7 @@ from .demo_story import DemoFailed, Story
 from .embedded import embedded_server
 from .errors import InvalidDecision
 from .fleet import worker_command, worker_env
-from .output import console, print_json
+from .output import print_json, say
 from .processes import Child, on_stop_signal
 from .settings import Settings
 from .timeline import Timeline
@@ -114,7 +114,7 @@ async def demonstrate(*, decide: str | None, as_json: bool) -> int:
     if as_json:
         print_json(summary)
     else:
-        console().print(summary["message"], markup=False, soft_wrap=True)
+        say(summary["message"])
     return 0
 
 
