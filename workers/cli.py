@@ -78,13 +78,14 @@ def dev(
     redis_url: Annotated[str | None, typer.Option("--redis-url", help="Use this server.")] = None,
     port: Annotated[int, typer.Option("--port", help="Of the embedded server, if it is free.")] = 6379,
     reset: Annotated[bool, typer.Option("--reset", help="Forget what .placet/ holds.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Show all that workers log.")] = False,
 ) -> None:
     """Run your own agents: embedded server, workers, reload when code changes."""
     from .dev import develop  # noqa: PLC0415
 
     if reset and redis_url:
         raise typer.BadParameter("only the embedded server's data can be reset", param_hint="--reset")
-    _exit(develop(processes=processes, redis_url=redis_url, port=port, reset=reset))
+    _exit(develop(processes=processes, redis_url=redis_url, port=port, reset=reset, verbose=verbose))
 
 
 @app.command()
