@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 DATA_DIR = Path(".placet")
 _GRACE_SECONDS = 2.0
 _MARGIN_SECONDS = 3.0
+_SETTLED_SECONDS = 60.0
+"""A worker that fails before that, on a slow machine too, failed at its agents."""
 
 
 async def develop(*, processes: int, redis_url: str | None, port: int, reset: bool, verbose: bool) -> int:
@@ -105,6 +107,7 @@ async def _serve(
             on_line=lines.line,
             say=log.say,
             death_signal=signal.SIGKILL,
+            settled_seconds=_SETTLED_SECONDS,
         )
         serving = asyncio.create_task(supervisor.run())
         await asyncio.wait({serving, changed}, return_when=asyncio.FIRST_COMPLETED)
