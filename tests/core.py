@@ -182,9 +182,7 @@ class Core:
         with pytest.raises(LeaseLost):
             await self.leases.give_back(claim, reason="late", count_attempt=True)
         with pytest.raises(LeaseLost):
-            await self.leases.append(claim, [("custom", "", json.dumps("late"))])
-        with pytest.raises(LeaseLost):
-            await self.leases.progressed(claim, "c9")
+            await self.leases.append(claim, [("custom", "", json.dumps("late"))], progressed=True)
         with pytest.raises(LeaseLost):
             await self.leases.repaired(claim)
 
