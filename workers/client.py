@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal, get_args
 from uuid import uuid4
 
+from .approval_watch import ApprovalWatch
+from .caller_input import check_one_of, checked_config, checked_id
 from .dispatch import Dispatcher
 from .encoding import dump_input, dump_shown
 from .errors import (
@@ -23,6 +24,7 @@ from .errors import (
     WaitTimeout,
 )
 from .settings import Settings
+from .state.approval_stream import ApprovalStream
 from .state.approvals import Approvals, ApprovalStatus, CheckedDecision
 from .state.connection import Connection
 from .state.events import Events, resync
@@ -40,7 +42,6 @@ if TYPE_CHECKING:
 Until = Literal["end", "pause"]
 BLOCK_MS = 2_000
 """How long one blocking read waits: what a lost notification costs at most."""
-MAX_ID = 512
 
 
 class Placet:
@@ -51,6 +52,7 @@ class Placet:
         self._dispatcher = dispatcher
         self._runs = Runs(connection)
         self._approvals = Approvals(connection)
+        self._watch = ApprovalWatch(approvals=self._approvals, stream=ApprovalStream(connection))
         self._events = Events(connection)
         self._threads = Threads(connection)
 
@@ -119,15 +121,15 @@ class Placet:
         elif start_at is not None and start_at.tzinfo is None:
             raise InvalidInput("start_at", "must say its time zone")
         new = NewRun(
-            id=_checked_id("run_id", run_id or uuid4().hex),
-            thread_id=_checked_id("thread_id", thread_id or uuid4().hex),
-            agent=_checked_id("agent", agent),
-            queue=_checked_id("queue", queue or self._connection.settings.queue_names[0]),
+            id=checked_id("run_id", run_id or uuid4().hex),
+            thread_id=checked_id("thread_id", thread_id or uuid4().hex),
+            agent=checked_id("agent", agent),
+            queue=checked_id("queue", queue or self._connection.settings.queue_names[0]),
             input=dump_input("input", input),
             config=dump_input("config", checked_config(config or {})),
             context=dump_input("context", context),
             metadata=dump_input("metadata", dict(metadata or {})),
-            principal=None if principal is None else _checked_id("principal", principal),
+            principal=None if principal is None else checked_id("principal", principal),
             start_at=start_at,
         )
         _, wake_ups = await self._runs.enqueue(new)
@@ -151,7 +153,7 @@ class Placet:
         limit: int = 100,
     ) -> list[Run]:
         """List runs, newest first."""
-        _one_of("status", status, get_args(RunStatus))
+        check_one_of("status", status, get_args(RunStatus))
         return await self._runs.newest(status=status, agent=agent, thread_id=thread_id, limit=limit)
 
     async def wait(
@@ -167,7 +169,7 @@ class Placet:
             NotFound: when there is none of that id.
             WaitTimeout: after `timeout` (seconds, or a timedelta).
         """
-        _one_of("until", until, get_args(Until))
+        check_one_of("until", until, get_args(Until))
         seconds = timeout.total_seconds() if isinstance(timeout, timedelta) else timeout
         try:
             async with asyncio.timeout(seconds):
@@ -199,7 +201,7 @@ class Placet:
         Raises:
             NotFound: when there is none of that id.
         """
-        _one_of("until", until, get_args(Until))
+        check_one_of("until", until, get_args(Until))
         position = after or 0
         while True:
             run = await self._runs.get(run_id)
@@ -274,7 +276,7 @@ class Placet:
         limit: int = 100,
     ) -> list[Approval]:
         """List approval requests, newest first; `status=None` lists all."""
-        _one_of("status", status, get_args(ApprovalStatus))
+        check_one_of("status", status, get_args(ApprovalStatus))
         return await self._approvals.newest(
             status=status, run_id=run_id, thread_id=thread_id, agent=agent, limit=limit
         )
@@ -288,30 +290,21 @@ class Placet:
         return await self._approvals.get(approval_id)
 
     async def watch_approvals(
-        self, *, status: ApprovalStatus | None = "pending"
-    ) -> AsyncGenerator[Approval, None]:
+        self, *, status: ApprovalStatus | None = "pending", group: str | None = None
+    ) -> AsyncGenerator[Approval]:
         """Yield the requests that are pending, oldest first, then each one that something happens to.
 
         With `status=None` every change of a request is yielded, else those that have that status then.
+
+        Watchers that give the same `group` share the changes between them, from the oldest that the stream
+        has kept: each goes to one of them, and to another if that one dies before it asks for the next.
         """
-        _one_of("status", status, get_args(ApprovalStatus))
-        position = await self._approvals.stream_position()
-        seen: dict[str, Approval] = {}
-        for approval in reversed(await self._approvals.newest(status="pending", limit=1_000_000)):
-            seen[approval.id] = approval
-            if status in (None, "pending"):
-                yield approval
-        while True:
-            position, told = await self._approvals.after(position, block_ms=BLOCK_MS)
-            for approval_id, then in told.items():
-                approval = await self._approvals.get(approval_id)
-                if approval.status != then or seen.get(approval_id) == approval:
-                    continue  # what it became meanwhile is told by an entry to come, or was told
-                seen[approval_id] = approval
+        check_one_of("status", status, get_args(ApprovalStatus))
+        changes = self._watch.alone() if group is None else self._watch.shared(group)
+        async with aclosing(changes):
+            async for approval in changes:
                 if status in (None, approval.status):
                     yield approval
-                if approval.status != "pending":
-                    del seen[approval_id]
 
     async def decide(
         self, approval_id: str, decision: Mapping[str, Any], *, reviewer: str, seen: str | None = None
@@ -347,7 +340,7 @@ class Placet:
         """Decide on several requests (id to decision), all or none; otherwise as `decide`."""
         from .decisions import check_decision  # noqa: PLC0415 - loads jsonschema when it is used
 
-        _checked_id("reviewer", reviewer)
+        checked_id("reviewer", reviewer)
         checked: list[CheckedDecision] = []
         issues: list[Issue] = []
         for approval_id, decision in decisions.items():
@@ -384,33 +377,6 @@ class Placet:
         return await self.decide_many(decisions_of_resume(asked, resume), reviewer=reviewer)
 
 
-_CONFIG_KEYS = ("configurable", "tags", "metadata", "recursion_limit", "run_name", "max_concurrency")
-# what steers LangGraph or Placet: from a caller it could answer an interrupt or write to another thread
-_RESERVED = re.compile(r"(__|checkpoint_|langgraph_|placet_).*|thread_id|run_id|principal", re.DOTALL)
-
-
-def checked_config(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Let through what a caller may set.
-
-    Raises:
-        InvalidInput: naming the key that is refused.
-    """
-    for key in config:
-        if key not in _CONFIG_KEYS:
-            raise InvalidInput(f"config.{key}", f"is not taken; these are: {', '.join(_CONFIG_KEYS)}")
-    for part in ("configurable", "metadata"):
-        section = config.get(part, {})
-        if not isinstance(section, dict) or not all(isinstance(key, str) for key in section):
-            raise InvalidInput(f"config.{part}", "must be an object")
-        for key in section:
-            if _RESERVED.fullmatch(key):
-                raise InvalidInput(f"config.{part}.{key}", "is reserved and cannot be set by a caller")
-    limit = config.get("recursion_limit", 1)
-    if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
-        raise InvalidInput("config.recursion_limit", "must be a whole number of at least 1")
-    return dict(config)
-
-
 def _there(run: Run, until: Until) -> bool:
     return run.ended or (until == "pause" and run.status == "interrupted")
 
@@ -423,18 +389,3 @@ def _takes_decision(approval: Approval, seen: str | None) -> None:
         raise NotPending(approval.id, approval.status, approval.reason)
     if seen is not None and seen != approval.digest:
         raise ChangedSinceSeen(approval.id)
-
-
-def _checked_id(field: str, value: object) -> str:
-    if not isinstance(value, str) or not value.strip() or len(value) > MAX_ID:
-        raise InvalidInput(field, f"must be a text of 1 to {MAX_ID} characters")
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        raise InvalidInput(field, "must be valid Unicode") from None
-    return value
-
-
-def _one_of(field: str, value: str | None, allowed: tuple[str, ...]) -> None:
-    if value is not None and value not in allowed:
-        raise InvalidInput(field, f"must be one of {', '.join(allowed)}")

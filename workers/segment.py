@@ -275,7 +275,7 @@ def _with_id(message: Any, message_id: str) -> Any:
 
 
 def _in_order(raised: Mapping[str, Interrupt], state: StateSnapshot) -> list[Interrupt]:
-    """The interrupts in the order of the tasks that raised them: the order a model made its calls in."""
+    """The interrupts in the order of their tasks, which is that of a model's calls."""
     known = [raised[one.id] for one in state.interrupts if one.id in raised]
     return known + [one for one in raised.values() if one not in known]
 

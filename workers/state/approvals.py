@@ -138,27 +138,6 @@ class Approvals:
             raise ChangedSinceSeen(facts[0])
         return wake_ups(reply)
 
-    async def stream_position(self) -> str:
-        """Where the stream of requests ends now; read it before the index, and nothing is missed."""
-        last = await self._c.read(self._c.redis.xrevrange(self._c.keys("approvals_stream"), count=1))
-        return last[0][0].decode() if last else "0-0"
-
-    async def after(self, position: str, *, block_ms: int) -> tuple[str, dict[str, str]]:
-        """What happened to requests after `position`: id to the status it had then, the last one told.
-
-        Waits for the first of them; also returns where to go on from.
-        """
-        key = self._c.keys("approvals_stream")
-        reply = await self._c.read(self._c.blocking.xread({key: position}, count=500, block=block_ms))
-        entries = reply[0][1] if reply else []
-        if not entries:
-            return position, {}
-        told = {fields[b"approval"].decode(): fields[b"event"].decode() for _, fields in entries}
-        asked = ("requested", "reopened")
-        return entries[-1][0].decode(), {
-            key: "pending" if event in asked else event for key, event in told.items()
-        }
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedDecision:
