@@ -97,9 +97,9 @@ class Fleet:
         tests = {"PLACET_TEST_LOG": str(self.effects_file), "PLACET_TEST_BARRIERS": str(self.barriers)}
         return {**os.environ, **own, **tests, "PYTHONFAULTHANDLER": "1", **more}
 
-    async def start(self, count: int = 1, **env: str) -> list[WorkerProcess]:
+    async def start(self, count: int = 1, *, pool: str = "threads", **env: str) -> list[WorkerProcess]:
         """Start workers and wait until they take messages."""
-        started = [self.start_one(**env) for _ in range(count)]
+        started = [self.start_one(pool=pool, **env) for _ in range(count)]
         for worker in started:
 
             async def ready(worker: WorkerProcess = worker) -> bool:
@@ -109,10 +109,10 @@ class Fleet:
             await wait_until(ready)
         return started
 
-    def start_one(self, **env: str) -> WorkerProcess:
+    def start_one(self, *, pool: str = "threads", **env: str) -> WorkerProcess:
         """Start one worker and do not wait for it."""
         log = self.folder / f"worker-{len(self.workers)}.log"
-        command = [sys.executable, "-m", "celery", "-A", "placet", "worker", "-P", "threads"]
+        command = [sys.executable, "-m", "celery", "-A", "placet", "worker", "-P", pool]
         command += ["--loglevel", "INFO", "-n", f"{self.settings.namespace}-{len(self.workers)}@%h"]
         command += ["--without-gossip", "--without-mingle"]
         with log.open("wb") as out:

