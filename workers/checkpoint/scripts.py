@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
+from ..cancellation import cancellable
 from ..errors import StoreUnavailable
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ class Scripts:
             StoreUnavailable: when Redis does not answer.
         """
         try:
-            return await self._scripts[name](keys=keys, args=args)
+            return await cancellable(self._scripts[name](keys=keys, args=args))
         except (RedisConnectionError, RedisTimeoutError) as exc:
             raise StoreUnavailable(f"Redis does not answer: {exc}") from exc
 

@@ -14,6 +14,7 @@ from redis.asyncio import BlockingConnectionPool, ConnectionPool, Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import ExponentialBackoff
 
+from ..cancellation import cancellable
 from ..errors import LeaseLost, StoreUnavailable
 from .keys import Keys, lua_prelude
 
@@ -108,7 +109,7 @@ class Connection:
             script = self.redis.register_script(self._constants + _source(name))
             self._scripts[name] = script
         try:
-            reply: list[Any] = await script(keys=[self.keys.prefix], args=args)
+            reply: list[Any] = await cancellable(script(keys=[self.keys.prefix], args=args))
         except (exceptions.OutOfMemoryError, exceptions.ReadOnlyError) as error:
             raise StoreUnavailable(f"Redis at {_shown(self.settings.redis_url)}: {error}") from error
         except exceptions.ResponseError as error:
@@ -128,7 +129,7 @@ class Connection:
             StoreUnavailable: when Redis does not answer.
         """
         try:
-            return await command
+            return await cancellable(command)
         except (exceptions.ConnectionError, exceptions.TimeoutError, OSError) as error:
             raise StoreUnavailable(f"Redis at {_shown(self.settings.redis_url)}: {error}") from error
 
