@@ -248,7 +248,7 @@ class Placet:
         """
         from .checkpoint import checkpointer  # noqa: PLC0415 - loads langgraph when it is used
 
-        saver = checkpointer(self._connection.redis, self._connection.settings)
+        saver = checkpointer(self._connection.patient, self._connection.settings)
         found = await saver.aget_tuple({"configurable": {"thread_id": thread_id, "checkpoint_ns": ""}})
         if found is None:
             raise NotFound("thread", thread_id)

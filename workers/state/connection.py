@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 RESEND_MS = 3_000
 """How long a wake-up may stay unclaimed before it is sent again; doubled each time."""
-READ_RETRIES = 5
-"""Of a read and, within each, of the connection: some 8 s in all before the store counts as away."""
+RETRIES = 5
+"""Of a command and, within each, of the connection: some 8 s in all before the store counts as away."""
 APPROVALS_STREAM_MAX = 100_000
 TOMBSTONE_SECONDS = 30 * 86_400
 
@@ -58,13 +58,13 @@ def moment(milliseconds: str | bytes) -> datetime:
 class Connection:
     """Redis, the key names of one namespace and its scripts; one for a process's event loop."""
 
-    def __init__(self, *, redis: Redis, reader: Redis, blocking: Redis, settings: Settings) -> None:
+    def __init__(self, *, redis: Redis, patient: Redis, blocking: Redis, settings: Settings) -> None:
         self.redis = redis
-        """For what changes something: sent once, for nobody can tell whether a lost reply was a success."""
-        self.reader = reader
-        """For reads: repeated for some seconds while the server is away."""
+        """For what must not happen twice: sent once, since a lost reply may have been a success."""
+        self.patient = patient
+        """For reads, and writes that come to the same twice: repeated for seconds while the server is away."""
         self.blocking = blocking
-        """As `reader`, for blocking reads, which each hold a connection."""
+        """As `patient`, for blocking reads, which each hold a connection."""
         self.settings = settings
         self.keys = Keys(settings.namespace)
         self._constants = _constants(settings)
@@ -79,7 +79,7 @@ class Connection:
             "socket_keepalive": True,
             "health_check_interval": 25,
         }
-        again: dict[str, Any] = {"retry": Retry(ExponentialBackoff(cap=1, base=0.05), READ_RETRIES)}
+        again: dict[str, Any] = {"retry": Retry(ExponentialBackoff(cap=1, base=0.05), RETRIES)}
         # a plain pool raises when more coroutines than connections call at once; this one lets them wait
         pools: list[ConnectionPool] = [
             BlockingConnectionPool.from_url(
@@ -88,11 +88,11 @@ class Connection:
             for retry in ({}, again)
         ]
         pools.append(ConnectionPool.from_url(settings.redis_url, socket_timeout=30, **options, **again))
-        redis, reader, blocking = (Redis(connection_pool=pool) for pool in pools)
+        redis, patient, blocking = (Redis(connection_pool=pool) for pool in pools)
         try:
-            yield cls(redis=redis, reader=reader, blocking=blocking, settings=settings)
+            yield cls(redis=redis, patient=patient, blocking=blocking, settings=settings)
         finally:
-            for client, pool in zip((redis, reader, blocking), pools, strict=True):
+            for client, pool in zip((redis, patient, blocking), pools, strict=True):
                 await client.aclose()
                 await pool.disconnect()
 
@@ -134,8 +134,8 @@ class Connection:
         """Read the hashes that a sorted set lists, highest score first, a page at a time."""
         start = 0
         while True:
-            ids = await self.read(self.reader.zrange(index, start, start + PAGE - 1, desc=True))
-            pipeline = self.reader.pipeline(transaction=False)
+            ids = await self.read(self.patient.zrange(index, start, start + PAGE - 1, desc=True))
+            pipeline = self.patient.pipeline(transaction=False)
             for key in ids:
                 pipeline.hgetall(self.keys(kind, key.decode()))
             for record in await self.read(pipeline.execute()):
