@@ -15,6 +15,7 @@ from redis.asyncio.retry import Retry
 from redis.backoff import ExponentialBackoff
 
 from ..errors import LeaseLost, StoreUnavailable
+from .cancellable import make_cancellable
 from .keys import Keys, lua_prelude
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ class Connection:
         self.redis = redis
         """For what must not happen twice: sent once, since a lost reply may have been a success."""
         self.patient = patient
-        """For reads, and writes that come to the same twice: repeated for seconds while the server is away."""
+        """For reads, and writes that may happen twice: repeated for some seconds while the server is away."""
         self.blocking = blocking
         """As `patient`, for blocking reads, which each hold a connection."""
         self.settings = settings
@@ -88,6 +89,8 @@ class Connection:
             for retry in ({}, again)
         ]
         pools.append(ConnectionPool.from_url(settings.redis_url, socket_timeout=30, **options, **again))
+        for pool in pools:
+            make_cancellable(pool)
         redis, patient, blocking = (Redis(connection_pool=pool) for pool in pools)
         try:
             yield cls(redis=redis, patient=patient, blocking=blocking, settings=settings)
