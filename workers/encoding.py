@@ -17,9 +17,10 @@ def dump_input(field: str, value: Any) -> str:
         InvalidInput: naming `field`, when part of it has no JSON form.
     """
     try:
+        _refuse_sets(value)
         text = to_json(value, inf_nan_mode="constants").decode()
         json.loads(text, parse_constant=_no_constant)
-    except (PydanticSerializationError, ValueError, RecursionError) as error:
+    except (PydanticSerializationError, TypeError, ValueError, RecursionError) as error:
         raise InvalidInput(field, f"must be JSON values: {error}") from None
     return text
 
@@ -29,6 +30,16 @@ def dump_shown(value: Any) -> str:
     return to_json(
         value, serialize_unknown=True, bytes_mode="base64", inf_nan_mode="strings", fallback=repr
     ).decode()
+
+
+def _refuse_sets(value: Any) -> None:
+    # they would be written as lists, in an order that differs from process to process
+    if isinstance(value, set | frozenset):
+        msg = "a set has no order"
+        raise TypeError(msg)
+    if isinstance(value, dict | list | tuple):
+        for item in value.values() if isinstance(value, dict) else value:
+            _refuse_sets(item)
 
 
 def _no_constant(name: str) -> None:

@@ -153,13 +153,13 @@ class Segment:
         return await self._start_from(await self._graph.aget_state(self._config), resume)
 
     async def _begin(self) -> _Start:
-        claim = self._claim
-        if claim.repair:
-            # without the run's id, which says that the input is there
-            config = {**self._config, "metadata": claim.run.config.get("metadata", {})}
-            await repair_thread(self._graph, config, claim.repair)  # type: ignore[arg-type]
-            await self._leases.repaired(claim)
-        return _Start(first_input(claim))
+        """The run's input, once the thread is in order."""
+        if self._claim.repair:
+            # checkpoints with this run's id would say that its input is there
+            config: RunnableConfig = {**self._config, "metadata": {}}
+            await repair_thread(self._graph, config, self._claim.repair)
+            await self._leases.repaired(self._claim)
+        return _Start(first_input(self._claim))
 
     async def _start_from(self, state: StateSnapshot, resume: dict[str, Any]) -> _Start | Finished | Paused:
         claim = self._claim
@@ -188,7 +188,7 @@ class Segment:
         pause = pause_of(
             run_id=claim.run.id,
             agent=claim.run.agent,
-            interrupts=(self._interrupts or {}).values(),
+            interrupts=_in_order(self._interrupts or {}, state),
             pending=pending_tool_calls(_messages(state.values)),
             tool_schemas=tool_schemas(self._graph) if self._interrupts else {},
             breakpoint_at=stop,
@@ -272,6 +272,12 @@ def _with_id(message: Any, message_id: str) -> Any:
     if isinstance(message, dict) and "content" in message and not message.get("id"):
         return {**message, "id": message_id}
     return message
+
+
+def _in_order(raised: Mapping[str, Interrupt], state: StateSnapshot) -> list[Interrupt]:
+    """The interrupts in the order of their tasks, which is that of a model's calls."""
+    known = [raised[one.id] for one in state.interrupts if one.id in raised]
+    return known + [one for one in raised.values() if one not in known]
 
 
 def _messages(values: Any) -> list[Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, fields
 from datetime import timedelta
+from math import inf
 from typing import TYPE_CHECKING, get_type_hints
 
 from .errors import InvalidSettings
@@ -95,8 +96,10 @@ class Settings:
             InvalidSettings: naming the variable and what would be right.
         """
         for name, least in _LEAST.items():
-            if getattr(self, name) < least:
-                raise InvalidSettings(f"PLACET_{name.upper()}: must be at least {least:g}")
+            if not least <= getattr(self, name) < inf:
+                raise InvalidSettings(f"PLACET_{name.upper()}: must be a number of at least {least:g}")
+        if not self.redis_url.startswith(("redis://", "rediss://", "unix://")):
+            raise InvalidSettings("PLACET_REDIS_URL: must begin with redis://, rediss:// or unix://")
         if not self.namespace or any(c in self.namespace for c in "{} \n"):
             raise InvalidSettings("PLACET_NAMESPACE: must not be empty or hold braces or white space")
         if self.encryption_key and len(self.encryption_key.encode()) not in (16, 24, 32):

@@ -34,16 +34,24 @@ class PlacetSync:
         self._thread.start()
         args, options = self._arguments
         self._connected = Placet.connect(*args, **options)
-        self._placet = self._wait(self._connected.__aenter__())
+        try:
+            self._placet = self._wait(self._connected.__aenter__())
+        except BaseException:
+            self._stop()
+            raise
         return self
 
     def __exit__(self, *error: object) -> None:
         try:
             self._wait(self._connected.__aexit__(None, None, None))
         finally:
-            self._loop.call_soon_threadsafe(self._loop.stop)
-            self._thread.join()
-            self._loop.close()
+            self._stop()
+
+    def _stop(self) -> None:
+        self._wait(_end_tasks())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
 
     def __getattr__(self, name: str) -> Any:
         """Wrap one of `Placet`'s methods."""
@@ -58,7 +66,12 @@ class PlacetSync:
         return call
 
     def _wait(self, coroutine: Any) -> Any:
-        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
+        future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()  # Ctrl-C ends the wait, so it ends what was waited for
+            raise
 
     def _walk(self, items: AsyncIterator[Any]) -> Iterator[Any]:
         try:
@@ -69,3 +82,12 @@ class PlacetSync:
                     return
         finally:
             self._wait(items.aclose())  # type: ignore[attr-defined]
+
+
+async def _end_tasks() -> None:
+    """Cancel what other threads still wait for."""
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    await asyncio.get_running_loop().shutdown_asyncgens()

@@ -188,6 +188,8 @@ async def test_types_in_state_and_interrupt(fleet: Fleet, placet: Placet) -> Non
     await placet.decide(asked.id, {"type": "answer", "value": "ok"}, reviewer="ann")
     kinds = (await end(placet, run)).result["kinds"]
     assert {"Decimal", "datetime", "UUID"} <= set(kinds.values())
+    # a process without the agent's code reads its classes as the data they were stored as
+    assert (await placet.state(run.thread_id))["values"]["answer"] == "ok"
 
 
 async def test_a_sync_tool(fleet: Fleet, placet: Placet) -> None:

@@ -83,12 +83,12 @@ class Shop:
 
     async def start(self) -> Pause:
         messages = {"messages": [{"role": "user", "content": "go"}]}
-        out = await self.agent.ainvoke(messages, CONFIG, version="v2")  # type: ignore[call-overload]
+        await self.agent.ainvoke(messages, CONFIG)  # type: ignore[call-overload]
         state = await self.agent.aget_state(CONFIG)
         return pause_of(
             run_id="r",
             agent="shop",
-            interrupts=out.interrupts,
+            interrupts=state.interrupts,
             pending=pending_tool_calls(state.values["messages"]),
             tool_schemas={t.name: t.tool_call_schema.model_json_schema() for t in self.tools},  # type: ignore[union-attr]
         )

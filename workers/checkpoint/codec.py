@@ -23,10 +23,9 @@ _WORTH_SPLITTING = 64  # bytes an element on average: below, a digest and its fi
 class Codec:
     """The serializer at work; with a cipher it needs a secret to take digests, or lists stay whole."""
 
-    __slots__ = ("_cipher", "_plain", "_secret", "_serde")
+    __slots__ = ("_cipher", "_plain", "_secret")
 
     def __init__(self, serde: SerializerProtocol, secret: bytes) -> None:
-        self._serde = serde
         self._secret = secret
         self._cipher, self._plain = None, serde
         if isinstance(serde, EncryptedSerializer):
@@ -83,10 +82,17 @@ class Codec:
 
     def load_typed(self, typed: Typed) -> Any:
         """Make a value again."""
-        if self._cipher is not None and "+" not in typed[0]:
+        if self._cipher is None:
+            return self._plain.loads_typed(typed)
+        kind, encrypted, cipher_name = typed[0].partition("+")
+        if not encrypted:
             # LangGraph's serializer would take it: whoever writes to Redis could forge a checkpoint
             raise UnreadableCheckpoint("it is not encrypted, and a key is set")
-        return self._serde.loads_typed(typed)
+        try:
+            data = self._cipher.decrypt(cipher_name, typed[1])
+        except ValueError as exc:
+            raise UnreadableCheckpoint(f"it cannot be decrypted with this key: {exc}") from exc
+        return self._plain.loads_typed((kind, data))
 
     def _digest(self, typed: Typed) -> bytes:
         return blake2b(frame(typed), digest_size=DIGEST_SIZE, key=self._secret).digest()

@@ -1,2 +1,3 @@
+if lost then return 'lost' end
 redis.call('UNLINK', key)
 return 'ok'

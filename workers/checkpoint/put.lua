@@ -1,4 +1,5 @@
 -- ARGV[3] namespace, [4] checkpoint id, [5] its record, then fields and values of elements and blobs
+if lost then return 'lost' end
 local ns, id, record = ARGV[3], ARGV[4], ARGV[5]
 for i = 6, #ARGV, 2 do redis.call('HSET', key, ARGV[i], ARGV[i + 1]) end
 touch()

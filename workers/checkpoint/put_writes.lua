@@ -1,4 +1,5 @@
 -- ARGV[3] namespace, [4] checkpoint id, then of each write its name, value and '1' when it replaces one that is there
+if lost then return 'lost' end
 local at = ARGV[3] .. '\31' .. ARGV[4]
 local names = redis.call('HGET', key, 'p\31' .. at) or ''
 for i = 5, #ARGV, 3 do

@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import ormsgpack
-from langgraph.checkpoint.serde._msgpack import SAFE_MSGPACK_TYPES
+from langgraph.checkpoint.serde._msgpack import SAFE_MSGPACK_TYPES, STRICT_MSGPACK_ENABLED
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from pydantic import BaseModel
 
@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 
 _FORMAT = "placet"
 _SETTING = "PLACET_ALLOWED_TYPES"
+_LATE = (
+    "the graph's schemas are not known, because langgraph was imported without LANGGRAPH_STRICT_MSGPACK=true"
+    " (importing placet.checkpoint before it sets that)"
+)
 _VALUE, _MODEL, _DATACLASS, _ENUM, _NAMED_TUPLE, _MAP = range(6)
 _OPTIONS = (
     ormsgpack.OPT_PASSTHROUGH_BIG_INT
@@ -40,20 +44,30 @@ _OPTIONS = (
 class CheckpointSerde(JsonPlusSerializer):
     """Msgpack with types: plain data, the standard library's value types, and classes on an allowlist.
 
-    Allowed classes are pydantic models, dataclasses, enums and named tuples; they are restored from their
-    state, no constructor or validator runs. LangGraph adds the classes that a graph's schemas name. Nothing
-    is imported that is not on the list. A lone surrogate in a string becomes `?`, a bytearray inside another
-    value comes back as equal bytes, and an exception (LangGraph's error writes) as its repr.
+    Allowed classes are pydantic models, dataclasses, enums and named tuples. They are restored from their
+    state: no constructor or validator runs, unless the class has changed since. LangGraph adds the classes
+    that a graph's schemas name; nothing is imported that is not on the list. Three things change on the way:
+    a lone surrogate in a string becomes `?`, a bytearray inside another value bytes, and an exception
+    (LangGraph's error writes) its repr.
+
+    `others_as_data` is for a process that only shows checkpoints and has not the agent's code: it reads a
+    class that is not on the list as the plain data it was stored as.
     """
 
-    def __init__(self, *, allowed_types: Iterable[tuple[str, ...]] = ()) -> None:
+    def __init__(
+        self, *, allowed_types: Iterable[tuple[str, ...]] = (), others_as_data: bool = False
+    ) -> None:
         super().__init__(allowed_msgpack_modules=None)
         self._allowed = SAFE_MSGPACK_TYPES | frozenset(allowed_types)
+        self._others_as_data = others_as_data
+        self._names: dict[type, tuple[str, str]] = {}
 
     def with_msgpack_allowlist(self, extra_allowlist: Iterable[tuple[str, ...] | type]) -> CheckpointSerde:
         """Return a serializer that allows these too: classes or `(module, name)`."""
         extra = {(t.__module__, t.__qualname__) if isinstance(t, type) else t for t in extra_allowlist}
-        return self if extra <= self._allowed else CheckpointSerde(allowed_types=self._allowed | extra)
+        if extra <= self._allowed:
+            return self
+        return CheckpointSerde(allowed_types=self._allowed | extra, others_as_data=self._others_as_data)
 
     def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
         """Serialize.
@@ -62,7 +76,8 @@ class CheckpointSerde(JsonPlusSerializer):
             UnstorableType: when the value holds something that would not come back with its type.
         """
         # an error write holds the exception itself, and LangGraph reads it as text
-        return _FORMAT, _Packer(self._allowed).pack(repr(obj) if isinstance(obj, BaseException) else obj)
+        packer = _Packer(self._allowed, self._names)
+        return _FORMAT, packer.pack(repr(obj) if isinstance(obj, BaseException) else obj)
 
     def loads_typed(self, data: tuple[str, bytes]) -> Any:
         """Make the value again.
@@ -72,7 +87,7 @@ class CheckpointSerde(JsonPlusSerializer):
         """
         if data[0] != _FORMAT:
             raise UnreadableCheckpoint(f"unknown format {data[0]!r}")
-        return _Unpacker(self._allowed).unpack(data[1])
+        return _Unpacker(self._allowed, others_as_data=self._others_as_data).unpack(data[1])
 
 
 def parse_allowed_types(text: str) -> frozenset[tuple[str, str]]:
@@ -95,16 +110,19 @@ def _is_allowed(allowed: frozenset[tuple[str, ...]], module: str, qualname: str)
 
 
 def _find(module: Any, qualname: str) -> Any:
+    if "." not in qualname:
+        return getattr(module, qualname)
     return reduce(getattr, qualname.split("."), module)
 
 
 class _Packer:
     """One value on its way to bytes; keeps the reason that ormsgpack would swallow."""
 
-    __slots__ = ("allowed", "refusal")
+    __slots__ = ("allowed", "names", "refusal")
 
-    def __init__(self, allowed: frozenset[tuple[str, ...]]) -> None:
+    def __init__(self, allowed: frozenset[tuple[str, ...]], names: dict[type, tuple[str, str]]) -> None:
         self.allowed = allowed
+        self.names = names
         self.refusal: UnstorableType | None = None
 
     def pack(self, obj: Any) -> bytes:
@@ -150,8 +168,8 @@ class _Packer:
 
     def encode(self, obj: Any) -> Any:
         cls = type(obj)
-        if (value_type := VALUE_TYPES.get(cls) or _numpy_type(obj)) is not None:
-            return ormsgpack.Ext(_VALUE, self.pack([value_type.tag, value_type.parts(obj)]))
+        if (value_type := VALUE_TYPES.get(cls)) is not None:
+            return self.value(value_type, obj)
         if isinstance(obj, BaseModel):
             code, state = _MODEL, _model_state(obj)
         elif isinstance(obj, Enum):
@@ -160,16 +178,21 @@ class _Packer:
             code, state = _DATACLASS, [_dataclass_state(obj)]
         elif isinstance(obj, tuple) and hasattr(obj, "_fields"):
             code, state = _NAMED_TUPLE, [list(obj)]
+        elif (value_type := _numpy_type(obj)) is not None:
+            return self.value(value_type, obj)
         else:
             return _base_value(obj)
-        return ormsgpack.Ext(code, self.pack([*self.name(cls), *state]))
+        return ormsgpack.Ext(code, self.pack([*(self.names.get(cls) or self.name(cls)), *state]))
+
+    def value(self, value_type: ValueType, obj: Any) -> ormsgpack.Ext:
+        return ormsgpack.Ext(_VALUE, self.pack([value_type.tag, value_type.parts(obj)]))
 
     def name(self, cls: type) -> tuple[str, str]:
         module, qualname = cls.__module__, cls.__qualname__
         if not _is_allowed(self.allowed, module, qualname):
+            why = "it is in no schema of the graph" if STRICT_MSGPACK_ENABLED else _LATE
             raise UnstorableType(
-                f"{module}.{qualname}",
-                f"it is in no schema of the graph; to allow it add {module}:{qualname} to {_SETTING}",
+                f"{module}.{qualname}", f"{why}; to allow it add {module}:{qualname} to {_SETTING}"
             )
         try:
             found = _find(sys.modules.get(module), qualname)
@@ -177,16 +200,18 @@ class _Packer:
             found = None
         if found is not cls:
             raise UnstorableType(f"{module}.{qualname}", "no other process could import it by that name")
+        self.names[cls] = (module, qualname)
         return module, qualname
 
 
 class _Unpacker:
     """One value on its way back; keeps the reason that ormsgpack would swallow."""
 
-    __slots__ = ("allowed", "refusal")
+    __slots__ = ("allowed", "others_as_data", "refusal")
 
-    def __init__(self, allowed: frozenset[tuple[str, ...]]) -> None:
+    def __init__(self, allowed: frozenset[tuple[str, ...]], *, others_as_data: bool) -> None:
         self.allowed = allowed
+        self.others_as_data = others_as_data
         self.refusal: UnreadableCheckpoint | None = None
 
     def unpack(self, data: bytes) -> Any:
@@ -210,7 +235,11 @@ class _Unpacker:
             return BY_TAG[parts[0]].make(parts[1])
         if code == _MAP:
             return dict(parts)
-        cls = self.find(parts[0], parts[1])
+        if self.others_as_data and not _is_allowed(self.allowed, parts[0], parts[1]):
+            return {**parts[2], **(parts[3] or {})} if code == _MODEL else parts[2]
+        return self.make(code, self.find(parts[0], parts[1]), parts)
+
+    def make(self, code: int, cls: type, parts: list[Any]) -> Any:
         if code == _MODEL and issubclass(cls, BaseModel):
             return _make_model(cls, *parts[2:])
         if code == _ENUM and issubclass(cls, Enum):
@@ -260,17 +289,18 @@ def _numpy_type(obj: Any) -> ValueType | None:
 
 
 def _model_state(obj: BaseModel) -> list[Any]:
-    fields = type(obj).model_fields
+    fields = type(obj).__pydantic_fields__
     values = obj.__dict__
     if values.keys() != fields.keys():  # cached properties live there too
         values = {name: values[name] for name in fields if name in values}
-    return [values, obj.__pydantic_extra__, list(obj.__pydantic_fields_set__), obj.__pydantic_private__]
+    # sorted: a set's order differs between processes, and with it would the digest of a message
+    return [values, obj.__pydantic_extra__, sorted(obj.__pydantic_fields_set__), obj.__pydantic_private__]
 
 
 def _make_model(
     cls: type[BaseModel], values: dict[str, Any], extra: Any, fields_set: list[str], private: Any
 ) -> BaseModel:
-    if values.keys() != cls.model_fields.keys():
+    if values.keys() != cls.__pydantic_fields__.keys():
         # the class has changed since: its own validation decides whether the old values still make one
         return cls.model_validate({**values, **(extra or {})}, by_name=True, by_alias=False)
     obj = cls.__new__(cls)

@@ -39,6 +39,11 @@ class ValueType(NamedTuple):
     make: Callable[[Any], Any]
 
 
+def _in_order(value: set[Any] | frozenset[Any]) -> list[Any]:
+    # a set's own order differs between processes, and with it would the digest of what holds it
+    return sorted(value, key=repr)
+
+
 def _clock_parts(value: datetime | time) -> list[Any]:
     return [value.replace(tzinfo=None).isoformat(), value.tzinfo, value.fold]
 
@@ -83,8 +88,8 @@ def _same_text(*types: type) -> dict[type, ValueType]:
 
 VALUE_TYPES: dict[type, ValueType] = {
     tuple: ValueType("tuple", list, tuple),
-    set: ValueType("set", list, set),
-    frozenset: ValueType("frozenset", list, frozenset),
+    set: ValueType("set", _in_order, set),
+    frozenset: ValueType("frozenset", _in_order, frozenset),
     deque: ValueType("deque", lambda v: [list(v), v.maxlen], lambda p: deque(p[0], p[1])),
     Counter: ValueType("Counter", _pairs, lambda p: Counter(dict(p))),
     OrderedDict: ValueType("OrderedDict", _pairs, OrderedDict),

@@ -138,20 +138,6 @@ class Approvals:
             raise ChangedSinceSeen(facts[0])
         return wake_ups(reply)
 
-    async def stream_position(self) -> str:
-        """Where the stream of requests ends now; read it before the index, and nothing is missed."""
-        last = await self._c.read(self._c.patient.xrevrange(self._c.keys("approvals_stream"), count=1))
-        return last[0][0].decode() if last else "0-0"
-
-    async def after(self, position: str, *, block_ms: int) -> tuple[str, list[str]]:
-        """Ids of requests that something happened to after `position`, waiting for the first of them."""
-        key = self._c.keys("approvals_stream")
-        reply = await self._c.read(self._c.blocking.xread({key: position}, count=500, block=block_ms))
-        entries = reply[0][1] if reply else []
-        if not entries:
-            return position, []
-        return entries[-1][0].decode(), [fields[b"approval"].decode() for _, fields in entries]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedDecision:

@@ -112,10 +112,12 @@ class Connection:
             self._scripts[name] = script
         try:
             reply: list[Any] = await script(keys=[self.keys.prefix], args=args)
+        except (exceptions.OutOfMemoryError, exceptions.ReadOnlyError) as error:
+            raise StoreUnavailable(f"Redis at {_shown(self.settings.redis_url)}: {error}") from error
         except exceptions.ResponseError as error:
             if str(error).startswith("FENCED"):
                 raise LeaseLost(str(error).removeprefix("FENCED ")) from None
-            if str(error).startswith(("OOM", "READONLY", "LOADING", "MISCONF", "BUSY")):
+            if str(error).startswith(("MISCONF", "BUSY", "NOREPLICAS")):
                 raise StoreUnavailable(str(error)) from error
             raise
         except (exceptions.ConnectionError, exceptions.TimeoutError, OSError) as error:
@@ -135,18 +137,26 @@ class Connection:
 
     async def records(self, index: str, kind: str) -> AsyncIterator[dict[bytes, bytes]]:
         """Read the hashes that a sorted set lists, highest score first, a page at a time."""
-        start = 0
+        # pages by score: by rank, a member that leaves meanwhile would move another past the reader
+        bound: float | str = "+inf"
+        at_bound: set[bytes] = set()
         while True:
-            ids = await self.read(self.patient.zrange(index, start, start + PAGE - 1, desc=True))
+            count = PAGE + len(at_bound)
+            page = await self.read(
+                self.patient.zrevrangebyscore(index, bound, "-inf", start=0, num=count, withscores=True)
+            )
             pipeline = self.patient.pipeline(transaction=False)
-            for key in ids:
-                pipeline.hgetall(self.keys(kind, key.decode()))
+            for key, _ in page:
+                if key not in at_bound:
+                    pipeline.hgetall(self.keys(kind, key.decode()))
             for record in await self.read(pipeline.execute()):
                 if record:
                     yield record
-            if len(ids) < PAGE:
+            if len(page) < count:
                 return
-            start += PAGE
+            last = page[-1][1]
+            at_bound = {key for key, score in page if score == last}
+            bound = last
 
 
 @cache

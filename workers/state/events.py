@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from .connection import Connection
+    from .runs import Run
 
 EventType = Literal[
     "run.enqueued",
@@ -71,6 +72,18 @@ class Events:
             missed = {"missed": first.id - 1 - position}
             events.insert(0, replace(first, id=first.id - 1, type="resync", data=missed, ns=(), pid=None))
         return events
+
+
+def resync(run: Run, position: int) -> Event:
+    """Tell a reader at `position` that all events up to the run's newest are gone."""
+    return Event(
+        id=run.last_event,
+        run_id=run.id,
+        type="resync",
+        data={"missed": run.last_event - position},
+        at=run.updated_at,
+        attempt=run.attempt,
+    )
 
 
 def event_of(run_id: str, position: bytes, fields: Mapping[bytes, bytes]) -> Event:

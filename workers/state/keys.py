@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+# an id stands last, whatever it holds: no id can name another record's key
 _TEMPLATES = {
     # counters and sets over everything
     "fence": "fence",  # string: the last fencing token given, never deleted
@@ -22,15 +23,15 @@ _TEMPLATES = {
     "worker": "worker:{}",  # hash: what a worker says of itself
     # one run
     "run": "run:{}",  # hash
-    "run_events": "run:{}:events",  # stream, ids are 1-0, 2-0, …
-    "run_approvals": "run:{}:approvals",  # zset: approval id -> created, ms
-    "run_pause": "run:{}:pause",  # list: approval ids of the pause the run is in, in order
+    "run_events": "run-events:{}",  # stream, ids are 1-0, 2-0, …
+    "run_approvals": "run-approvals:{}",  # zset: approval id -> created, ms
+    "run_pause": "run-pause:{}",  # list: approval ids of the pause the run is in, in order
     # one thread
     "thread": "thread:{}",  # hash: repair, deleted_at
-    "thread_runs": "thread:{}:runs",  # zset: run id -> created, ms
-    "thread_queue": "thread:{}:queue",  # list: run ids, the first is the thread's current run
-    "lease": "thread:{}:lease",  # hash: token, run_id, owner
-    "checkpoint": "thread:{}:checkpoint",  # hash: the checkpointer's
+    "thread_runs": "thread-runs:{}",  # zset: run id -> created, ms
+    "thread_queue": "thread-queue:{}",  # list: run ids, the first is the thread's current run
+    "lease": "lease:{}",  # hash: token, run_id, owner
+    "checkpoint": "checkpoint:{}",  # hash: the checkpointer's
     # one approval request
     "approval": "approval:{}",  # hash
 }

@@ -173,9 +173,10 @@ class NewRun:
 
     def payload_digest(self) -> str:
         """Tells two enqueues of one id apart: the same payload is the same run."""
-        start = "" if self.start_at is None else self.start_at.isoformat()
-        parts = [self.thread_id, *self.record().values(), self.principal or "", start]
-        return blake2b("\0".join(parts).encode(), digest_size=16).hexdigest()
+        # when it starts is no part: `start_at` may be counted from the moment of each call
+        texts = {name: getattr(self, name) for name in ("thread_id", "agent", "queue", "principal")}
+        values = {name: json.loads(getattr(self, name)) for name in _JSON_INPUTS}
+        return blake2b(json.dumps([texts, values], sort_keys=True).encode(), digest_size=16).hexdigest()
 
 
 _JSON_INPUTS = ("input", "config", "context", "metadata")

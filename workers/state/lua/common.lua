@@ -105,7 +105,7 @@ end
 local function finish(run, status, reason, outcome)
   local r = redis.call('HMGET', K.run(run), 'thread_id', 'queue')
   local thread = r[1]
-  for _, id in ipairs(redis.call('LRANGE', K.run_pause(run), 0, -1)) do
+  for _, id in ipairs(redis.call('ZRANGE', K.run_approvals(run), 0, -1)) do
     local a = redis.call('HMGET', K.approval(id), 'status', 'delivered')
     if a[1] == 'pending' then
       settle(id, 'not_run', reason)
@@ -126,7 +126,7 @@ local function finish(run, status, reason, outcome)
   -- an abnormal end may leave tool calls without a result: the next run on the thread mends that first
   if redis.call('HGET', K.thread(thread), 'last_run') == run then
     if status == 'success' then redis.call('HDEL', K.thread(thread), 'repair')
-    else redis.call('HSET', K.thread(thread), 'repair', reason) end
+    else redis.call('HSET', K.thread(thread), 'repair', reason ~= '' and reason or status) end
   end
   local was_first = redis.call('LINDEX', K.thread_queue(thread), 0) == run
   redis.call('LREM', K.thread_queue(thread), 1, run)
@@ -138,8 +138,8 @@ end
 -- Returns whether it goes on.
 local function recover(run, lost_worker)
   local pause, again = pause_of(run), {}
-  for _, row in ipairs(pause.answers) do
-    if redis.call('HGET', K.approval(row[1]), 'outcome') == 'started' then again[#again + 1] = row[1] end
+  for _, id in ipairs(redis.call('ZRANGE', K.run_approvals(run), 0, -1)) do
+    if redis.call('HGET', K.approval(id), 'outcome') == 'started' then again[#again + 1] = id end
   end
   local data = {lost_worker = lost_worker}
   -- calls that were approved and under way: whether they took effect is not known

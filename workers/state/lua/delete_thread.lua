@@ -1,7 +1,8 @@
 -- ARGV: thread id, pid. Ends what runs on the thread, voids its requests, removes its checkpoints.
 local thread, existed = ARGV[1], 0
--- a worker that executes it is fenced out from here on
+-- a worker that executes it is fenced out from here on, and no run takes another's turn
 release(thread)
+redis.call('DEL', K.thread_queue(thread))
 for _, run in ipairs(redis.call('ZRANGE', K.thread_runs(thread), 0, -1)) do
   existed = 1
   if not redis.call('HGET', K.run(run), 'ended_at') then
@@ -10,7 +11,7 @@ for _, run in ipairs(redis.call('ZRANGE', K.thread_runs(thread), 0, -1)) do
   end
 end
 existed = redis.call('DEL', K.checkpoint(thread)) + existed
-redis.call('DEL', K.thread(thread), K.thread_queue(thread))
+redis.call('DEL', K.thread(thread))
 if existed > 0 then
   redis.call('HSET', K.thread(thread), 'deleted_at', int(NOW))
   redis.call('EXPIRE', K.thread(thread), TOMBSTONE_SECONDS)

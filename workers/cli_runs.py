@@ -1,0 +1,163 @@
+"""Commands on runs and threads: enqueue, list, show, watch, cancel, retry, delete."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from .arguments import (
+    JSON_HELP,
+    AsJson,
+    Limit,
+    OfAgent,
+    OfThread,
+    RunId,
+    connected,
+    read_json,
+    read_object,
+    read_seconds,
+    read_time,
+)
+from .output import as_data, console, print_json, run_details, runs_table
+from .state.runs import RunStatus  # noqa: TC001 - typer reads it
+from .timeline import Timeline
+
+if TYPE_CHECKING:
+    from datetime import timedelta
+
+    from .client import Placet
+    from .state.runs import Run
+
+Until = Literal["end", "pause"]
+
+runs = typer.Typer(no_args_is_help=True, help="Look at runs, cancel and retry them.")
+threads = typer.Typer(no_args_is_help=True, help="Conversations.")
+
+
+def enqueue(
+    agent: Annotated[str, typer.Argument(metavar="AGENT", help="Its name in langgraph.json.")],
+    *,
+    value: Annotated[str, typer.Option("--input", help=f"The graph's input: {JSON_HELP}")],
+    thread: Annotated[str | None, typer.Option("--thread", help="Thread id; a new one if left out.")] = None,
+    run_id: Annotated[str | None, typer.Option("--run-id", help="Same id, same input: the same run.")] = None,
+    config: Annotated[str | None, typer.Option("--config", help=f"Run configuration: {JSON_HELP}")] = None,
+    context: Annotated[str | None, typer.Option("--context", help=f"Runtime context: {JSON_HELP}")] = None,
+    metadata: Annotated[str | None, typer.Option("--metadata", help=f"Kept with it: {JSON_HELP}")] = None,
+    principal: Annotated[str | None, typer.Option("--principal", help="On whose behalf it runs.")] = None,
+    queue: Annotated[str, typer.Option("--queue", help="Which workers may take it.")] = "",
+    start_at: Annotated[str | None, typer.Option("--start-at", help="ISO 8601, or 30s, 5m, 2h.")] = None,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Wait for its end; exit 1 unless it succeeds.")
+    ] = False,
+    timeout: Annotated[str | None, typer.Option("--timeout", help="Wait at most 30s, 5m, 2h.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Put a run on a thread's queue."""
+    given = {
+        "input": read_json(value, "--input"),
+        "thread_id": thread,
+        "run_id": run_id,
+        "config": read_object(config, "--config"),
+        "context": None if context is None else read_json(context, "--context"),
+        "metadata": read_object(metadata, "--metadata"),
+        "principal": principal,
+        "queue": queue,
+        "start_at": read_time(start_at, "--start-at"),
+    }
+    limit = read_seconds(timeout, "--timeout")
+
+    async def do(placet: Placet) -> Run:
+        run = await placet.enqueue(agent, given.pop("input"), **given)
+        return await _wait(placet, run, limit) if wait else run
+
+    run = connected(do)
+    _print(run, as_json)
+    if wait and run.status != "success":
+        raise typer.Exit(1)
+
+
+async def _wait(placet: Placet, run: Run, limit: timedelta | None) -> Run:
+    run = await placet.wait(run.id, until="pause", timeout=limit)
+    if not run.ended:
+        sys.stderr.write(f"run {run.id} waits for a person: placet approvals list --run {run.id}\n")
+        run = await placet.wait(run.id, until="end", timeout=limit)
+    return run
+
+
+@runs.command("list")
+def list_runs(
+    *,
+    status: Annotated[RunStatus | None, typer.Option("--status", help="Only with this status.")] = None,
+    agent: OfAgent = None,
+    thread: OfThread = None,
+    limit: Limit = 100,
+    as_json: AsJson = False,
+) -> None:
+    """List runs, newest first."""
+    found = connected(lambda placet: placet.runs(status=status, agent=agent, thread_id=thread, limit=limit))
+    if as_json:
+        for run in found:
+            print_json(as_data(run))
+    else:
+        console().print(runs_table(found) if found else "no runs")
+
+
+@runs.command()
+def show(run_id: RunId, as_json: AsJson = False) -> None:
+    """Show one run: status, input, result or error."""
+    _print(connected(lambda placet: placet.get(run_id)), as_json)
+
+
+@runs.command()
+def watch(
+    run_id: RunId,
+    after: Annotated[int | None, typer.Option("--after", min=0, help="Only events after this id.")] = None,
+    until: Annotated[Until, typer.Option("--until", help="Stop at the next pause or at the end.")] = "end",
+    as_json: AsJson = False,
+) -> None:
+    """Follow a run's events, past ones first."""
+    timeline = Timeline(as_json=as_json)
+
+    async def do(placet: Placet) -> None:
+        async for event in placet.stream(run_id, after=after, until=until):
+            timeline.event(event)
+
+    connected(do)
+
+
+@runs.command()
+def cancel(
+    run_id: RunId,
+    reason: Annotated[str, typer.Option("--reason", help="Kept with the run.")] = "cancelled",
+    as_json: AsJson = False,
+) -> None:
+    """Cancel a pending, waiting or running run."""
+    _print(connected(lambda placet: placet.cancel(run_id, reason=reason)), as_json)
+
+
+@runs.command()
+def retry(run_id: RunId, as_json: AsJson = False) -> None:
+    """Run a failed run again from its last checkpoint."""
+    _print(connected(lambda placet: placet.retry(run_id)), as_json)
+
+
+@threads.command()
+def delete(
+    thread_id: Annotated[str, typer.Argument(metavar="THREAD", help="The thread's id.")],
+    as_json: AsJson = False,
+) -> None:
+    """Delete a thread: its runs and requests are cancelled, its state is gone."""
+    connected(lambda placet: placet.delete_thread(thread_id))
+    if as_json:
+        print_json({"thread_id": thread_id, "deleted": True})
+    else:
+        console().print(f"thread {thread_id} deleted", markup=False)
+
+
+def _print(run: Run, as_json: bool) -> None:
+    if as_json:
+        print_json(as_data(run))
+    else:
+        console().print(run_details(run))

@@ -1,0 +1,182 @@
+"""`placet doctor`: what a deployment needs, looked at one by one, each with what to do about it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib.metadata
+import sys
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import redis.asyncio
+from redis.exceptions import RedisError
+from rich.text import Text
+
+from .errors import PlacetError
+from .output import STYLES, console, plain, print_json
+from .state.keys import Keys
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from .settings import Settings
+
+_TIMEOUT_SECONDS = 5.0
+_LEAST_VERSION = (6, 2)
+_LIBRARIES = ("placet", "langgraph", "langchain", "celery", "redis")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One thing that was looked at; `advice` says what to do unless it is `ok`."""
+
+    name: str
+    status: Literal["ok", "warn", "fail"]
+    found: str
+    advice: str = ""
+
+
+async def examine(settings: Settings, *, as_json: bool) -> int:
+    """Print all checks; 1 if one fails, else 0."""
+    failed = False
+    screen = console()
+    async for check in _checks(settings):
+        failed = failed or check.status == "fail"
+        if as_json:
+            print_json(asdict(check))
+            continue
+        line = Text(f"{check.status:<5}", style=STYLES[check.status])
+        line.append(f"{check.name:<12} {plain(check.found)}", style="default")
+        screen.print(line, soft_wrap=True)
+        if check.advice:
+            screen.print(Text(f"{'':18}-> {plain(check.advice)}"), soft_wrap=True)
+    return int(failed)
+
+
+async def _checks(settings: Settings) -> AsyncIterator[Check]:
+    client = redis.asyncio.from_url(
+        settings.redis_url,
+        decode_responses=True,
+        socket_connect_timeout=_TIMEOUT_SECONDS,
+        socket_timeout=_TIMEOUT_SECONDS,
+    )
+    async with client:
+        try:
+            info = await client.info()
+        except (RedisError, OSError) as error:
+            yield Check(
+                name="server",
+                status="fail",
+                found=f"{_without_password(settings.redis_url)}: {error}",
+                advice="start Redis or Valkey, or set PLACET_REDIS_URL",
+            )
+        else:
+            yield _version(settings, info)
+            yield await _eviction(client, info)
+            yield _persistence(info)
+            yield await _workers(client, settings)
+    yield await asyncio.to_thread(_broker, settings)
+    yield await _agents(settings)
+    yield _libraries()
+
+
+def _version(settings: Settings, info: dict[str, Any]) -> Check:
+    text = str(info.get("valkey_version") or info.get("redis_version", "0"))
+    kind = "Valkey" if "valkey_version" in info else "Redis"
+    version = tuple(int(part) for part in text.split(".")[:2] if part.isdigit())
+    found = f"{kind} {text} at {_without_password(settings.redis_url)}"
+    if version < _LEAST_VERSION:
+        return Check(name="server", status="fail", found=found, advice="Redis 6.2 or later is needed")
+    return Check(name="server", status="ok", found=found)
+
+
+async def _eviction(client: redis.asyncio.Redis, info: dict[str, Any]) -> Check:
+    policy = info.get("maxmemory_policy")
+    with contextlib.suppress(RedisError):  # hosted servers often forbid CONFIG
+        policy = (await client.config_get("maxmemory-policy")).get("maxmemory-policy", policy)
+    if policy == "noeviction":
+        return Check(name="eviction", status="ok", found="noeviction")
+    if policy is None:
+        return Check(
+            name="eviction", status="warn", found="unknown", advice="make sure that it is noeviction"
+        )
+    return Check(
+        name="eviction",
+        status="fail",
+        found=str(policy),
+        advice="the server may drop runs when memory is short: set maxmemory-policy noeviction",
+    )
+
+
+def _persistence(info: dict[str, Any]) -> Check:
+    if info.get("aof_enabled") == 1:
+        if info.get("aof_last_write_status", "ok") != "ok":
+            return Check(
+                name="persistence",
+                status="fail",
+                found="the last write of the append-only file failed",
+                advice="look at the server's log and disk",
+            )
+        return Check(name="persistence", status="ok", found="append-only file")
+    return Check(
+        name="persistence",
+        status="warn",
+        found="no append-only file",
+        advice="a restart of the server loses runs and decisions: set appendonly yes",
+    )
+
+
+async def _workers(client: redis.asyncio.Redis, settings: Settings) -> Check:
+    keys = Keys(settings.namespace)
+    seconds, _ = await client.time()
+    since = seconds * 1000 - int(max(settings.lease_seconds, 3 * settings.reconcile_seconds) * 1000)
+    alive = [str(name) for name in await client.zrangebyscore(keys("workers"), since, "+inf")]
+    if not alive:
+        return Check(
+            name="workers",
+            status="warn",
+            found="none alive",
+            advice="start one: placet worker (or placet dev on your own machine)",
+        )
+    return Check(name="workers", status="ok", found=f"{len(alive)} alive: {', '.join(alive[:10])}")
+
+
+def _broker(settings: Settings) -> Check:
+    from kombu.connection import Connection  # noqa: PLC0415 - heavy, and only needed here
+
+    where = _without_password(settings.broker)
+    try:
+        with Connection(settings.broker, connect_timeout=_TIMEOUT_SECONDS) as connection:
+            connection.ensure_connection(max_retries=1, timeout=int(_TIMEOUT_SECONDS))
+    except Exception as error:  # noqa: BLE001 - each of kombu's transports raises its own
+        advice = "start it, or set PLACET_BROKER_URL; runs are kept but start only when it is back"
+        return Check(name="broker", status="fail", found=f"{where}: {error}", advice=advice)
+    return Check(name="broker", status="ok", found=where)
+
+
+async def _agents(settings: Settings) -> Check:
+    from .graphs import Agents  # noqa: PLC0415, I001 - loads langgraph, its strict mode set, and the user's code
+    from langgraph.checkpoint.memory import InMemorySaver  # noqa: PLC0415
+
+    try:
+        with contextlib.redirect_stdout(sys.stderr):  # the user's modules may print
+            names = (await Agents.load(settings, checkpointer=InMemorySaver())).names
+    except PlacetError as error:
+        return Check(name="agents", status="fail", found=str(error), advice="no worker starts like this")
+    return Check(name="agents", status="ok", found=f"{', '.join(names)} in {settings.config}")
+
+
+def _libraries() -> Check:
+    found = [f"Python {sys.version.split()[0]}"]
+    found += [f"{name} {importlib.metadata.version(name)}" for name in _LIBRARIES]
+    return Check(name="versions", status="ok", found=", ".join(found))
+
+
+def _without_password(url: str) -> str:
+    head, at, tail = url.rpartition("@")
+    if not at:
+        return url
+    scheme, _, login = head.partition("://")
+    user = login.split(":")[0]
+    return f"{scheme}://{user}:***@{tail}" if ":" in login else url
