@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 
 from placet.settings import Settings
-from placet.state.approvals import Approvals
 from placet.state.connection import Connection
 
 CALLERS = 5
@@ -13,11 +12,10 @@ CALLERS = 5
 
 async def test_cancellation_comes_through(redis_url: str) -> None:
     async with Connection.open(Settings.from_env({}, redis_url=redis_url)) as connection:
-        approvals = Approvals(connection)
 
         async def call() -> None:
             while True:
-                await approvals.stream_position()
+                await connection.read(connection.patient.time())
                 await connection.run("renew", 1000)
 
         for turn in range(200):

@@ -112,10 +112,11 @@ async def test_too_many_attempts_end_the_run_and_wake_the_next(redis_url: str) -
 async def test_progress_counts_attempts_anew(core: Core) -> None:
     await core.enqueue()
     await core.claim()
-    for checkpoint, attempt in (("c1", 1), ("c1", 2), ("c2", 1)):
+    for progressed, attempt in ((False, 2), (False, 3), (True, 4), (False, 1), (False, 2)):
         await core.expire_lease()
-        await core.leases.progressed(await core.claim(), checkpoint)
-        assert (await core.placet.get("r1")).attempt == attempt
+        claim = await core.claim()
+        assert claim.run.attempt == attempt
+        await core.leases.append(claim, [], progressed=progressed)
 
 
 async def test_given_back_at_once_with_or_without_counting(core: Core) -> None:

@@ -80,7 +80,9 @@ class Connection:
             "socket_keepalive": True,
             "health_check_interval": 25,
         }
-        again: dict[str, Any] = {"retry": Retry(ExponentialBackoff(cap=1, base=0.05), RETRIES)}
+        # a server that does not answer has used up its time already: only what is refused or cut is repeated
+        lost = (exceptions.ConnectionError,)
+        again: dict[str, Any] = {"retry": Retry(ExponentialBackoff(cap=1, base=0.05), RETRIES, lost)}
         # a plain pool raises when more coroutines than connections call at once; this one lets them wait
         pools: list[ConnectionPool] = [
             BlockingConnectionPool.from_url(
