@@ -202,7 +202,7 @@ async def test_between_a_step_and_its_checkpoint(at: Any, fleet: Fleet, placet: 
     await fleet.started("slow")
     held.hold()
     fleet.open_barrier("go")
-    saver = checkpointer(placet._connection.patient, fleet.settings)
+    saver = checkpointer(placet._connection.reader, fleet.settings)
     thread: Any = {"configurable": {"thread_id": held.runs["slow_tool"].thread_id, "checkpoint_ns": ""}}
 
     async def written() -> bool:

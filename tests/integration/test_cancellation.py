@@ -1,28 +1,41 @@
-"""A cancelled call on the store is cancelled, however it falls."""
+"""A cancellation reaches whoever waits for the store: a run that is to stop must not go on."""
 
 from __future__ import annotations
 
 import asyncio
+import random
+from typing import TYPE_CHECKING, Any
 
-from placet.settings import Settings
-from placet.state.connection import Connection
+import pytest
 
-CALLERS = 5
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from core import Core
+
+    from placet.state.connection import Connection
+
+CALLS: dict[str, Callable[[Connection], Awaitable[Any]]] = {
+    "script": lambda c: c.run("renew", 1000),
+    "write": lambda c: c.redis.set("cancelled", 1, px=1),
+    "read": lambda c: c.read(c.reader.get("x")),
+    "blocking read": lambda c: c.read(c.blocking.xread({"x": "$"}, block=50)),
+}
 
 
-async def test_cancellation_comes_through(redis_url: str) -> None:
-    async with Connection.open(Settings.from_env({}, redis_url=redis_url)) as connection:
+@pytest.mark.parametrize("call", CALLS)
+async def test_a_cancellation_is_never_lost(core: Core, call: str) -> None:
+    async def again_and_again() -> None:
+        while True:
+            await CALLS[call](core.connection)
 
-        async def call() -> None:
-            while True:
-                await connection.read(connection.patient.time())
-                await connection.run("renew", 1000)
-
-        for turn in range(200):
-            calls = [asyncio.create_task(call()) for _ in range(CALLERS)]
-            for _ in range(turn % 50):
-                await asyncio.sleep(0)
-            for one in calls:
-                one.cancel()
-            _, going = await asyncio.wait(calls, timeout=5)
-            assert not going, turn
+    dice = random.Random(call)  # noqa: S311 - the same moments each time
+    for _ in range(200):
+        tasks = [asyncio.create_task(again_and_again()) for _ in range(3)]
+        for _ in range(dice.randrange(12)):  # each turn of the loop is another moment
+            await asyncio.sleep(0)
+        for task in tasks:
+            task.cancel()
+        done, lost = await asyncio.wait(tasks, timeout=5)
+        assert not lost
+        assert all(task.cancelled() for task in done)

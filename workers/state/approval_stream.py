@@ -29,7 +29,7 @@ class ApprovalStream:
 
     async def position(self) -> str:
         """Where the stream ends now; read it before the index of requests, and nothing is missed."""
-        last = await self._c.read(self._c.patient.xrevrange(self._key, count=1))
+        last = await self._c.read(self._c.reader.xrevrange(self._key, count=1))
         return last[0][0].decode() if last else "0-0"
 
     async def after(self, position: str, *, block_ms: int) -> tuple[str, Told]:

@@ -78,7 +78,7 @@ class Approvals:
         Raises:
             NotFound: when there is none of that id.
         """
-        record = await self._c.read(self._c.patient.hgetall(self._c.keys("approval", approval_id)))
+        record = await self._c.read(self._c.reader.hgetall(self._c.keys("approval", approval_id)))
         if not record:
             raise NotFound("approval", approval_id)
         return approval_of(record)
@@ -114,7 +114,7 @@ class Approvals:
 
     async def of_pause(self, run_id: str) -> list[Approval]:
         """The requests of the pause a run is in, in the order they were asked."""
-        ids = await self._c.read(self._c.patient.lrange(self._c.keys("run_pause", run_id), 0, -1))
+        ids = await self._c.read(self._c.reader.lrange(self._c.keys("run_pause", run_id), 0, -1))
         return [await self.get(key.decode()) for key in ids]
 
     async def decide(self, checked: Sequence[CheckedDecision], *, reviewer: str) -> list[WakeUp]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -15,7 +16,6 @@ from redis.asyncio.retry import Retry
 from redis.backoff import ExponentialBackoff
 
 from ..errors import LeaseLost, StoreUnavailable
-from .cancellable import make_cancellable
 from .keys import Keys, lua_prelude
 
 if TYPE_CHECKING:
@@ -27,8 +27,12 @@ if TYPE_CHECKING:
 
 RESEND_MS = 3_000
 """How long a wake-up may stay unclaimed before it is sent again; doubled each time."""
-RETRIES = 5
-"""Of a command and, within each, of the connection: some 8 s in all before the store counts as away."""
+READ_RETRIES = 5
+"""Of a read and, within each, of the connection: some 8 s in all before the store counts as away."""
+CALL_SECONDS = 10
+"""What one script may take, its way there and back included."""
+READ_SECONDS = 15
+"""What a read may take, its repetitions and its waiting for something to read included."""
 APPROVALS_STREAM_MAX = 100_000
 TOMBSTONE_SECONDS = 30 * 86_400
 
@@ -59,13 +63,13 @@ def moment(milliseconds: str | bytes) -> datetime:
 class Connection:
     """Redis, the key names of one namespace and its scripts; one for a process's event loop."""
 
-    def __init__(self, *, redis: Redis, patient: Redis, blocking: Redis, settings: Settings) -> None:
+    def __init__(self, *, redis: Redis, reader: Redis, blocking: Redis, settings: Settings) -> None:
         self.redis = redis
-        """For what must not happen twice: sent once, since a lost reply may have been a success."""
-        self.patient = patient
+        """For what changes something: sent once, for nobody can tell whether a lost reply was a success."""
+        self.reader = reader
         """For reads, and writes that may happen twice: repeated for some seconds while the server is away."""
         self.blocking = blocking
-        """As `patient`, for blocking reads, which each hold a connection."""
+        """As `reader`, for blocking reads, which each hold a connection."""
         self.settings = settings
         self.keys = Keys(settings.namespace)
         self._constants = _constants(settings)
@@ -76,28 +80,27 @@ class Connection:
     async def open(cls, settings: Settings) -> AsyncIterator[Connection]:
         """Connect lazily; closing it closes every connection."""
         options: dict[str, Any] = {
+            # with one, redis-py sends under `wait_for`, which on Python 3.11 loses a cancellation that comes
+            # as the send completes; each call has its own time limit instead
+            "socket_timeout": None,
             "socket_connect_timeout": 2,
             "socket_keepalive": True,
             "health_check_interval": 25,
         }
-        # a server that does not answer has used up its time already: only what is refused or cut is repeated
-        lost = (exceptions.ConnectionError,)
-        again: dict[str, Any] = {"retry": Retry(ExponentialBackoff(cap=1, base=0.05), RETRIES, lost)}
+        again: dict[str, Any] = {"retry": Retry(ExponentialBackoff(cap=1, base=0.05), READ_RETRIES)}
         # a plain pool raises when more coroutines than connections call at once; this one lets them wait
         pools: list[ConnectionPool] = [
             BlockingConnectionPool.from_url(
-                settings.redis_url, max_connections=50, timeout=10, socket_timeout=10, **options, **retry
+                settings.redis_url, max_connections=50, timeout=10, **options, **retry
             )
             for retry in ({}, again)
         ]
-        pools.append(ConnectionPool.from_url(settings.redis_url, socket_timeout=30, **options, **again))
-        for pool in pools:
-            make_cancellable(pool)
-        redis, patient, blocking = (Redis(connection_pool=pool) for pool in pools)
+        pools.append(ConnectionPool.from_url(settings.redis_url, **options, **again))
+        redis, reader, blocking = (Redis(connection_pool=pool) for pool in pools)
         try:
-            yield cls(redis=redis, patient=patient, blocking=blocking, settings=settings)
+            yield cls(redis=redis, reader=reader, blocking=blocking, settings=settings)
         finally:
-            for client, pool in zip((redis, patient, blocking), pools, strict=True):
+            for client, pool in zip((redis, reader, blocking), pools, strict=True):
                 await client.aclose()
                 await pool.disconnect()
 
@@ -113,7 +116,8 @@ class Connection:
             script = self.redis.register_script(self._constants + _source(name))
             self._scripts[name] = script
         try:
-            reply: list[Any] = await script(keys=[self.keys.prefix], args=args)
+            async with asyncio.timeout(CALL_SECONDS):
+                reply: list[Any] = await script(keys=[self.keys.prefix], args=args)
         except (exceptions.OutOfMemoryError, exceptions.ReadOnlyError) as error:
             raise StoreUnavailable(f"Redis at {_shown(self.settings.redis_url)}: {error}") from error
         except exceptions.ResponseError as error:
@@ -133,7 +137,8 @@ class Connection:
             StoreUnavailable: when Redis does not answer.
         """
         try:
-            return await command
+            async with asyncio.timeout(READ_SECONDS):
+                return await command
         except (exceptions.ConnectionError, exceptions.TimeoutError, OSError) as error:
             raise StoreUnavailable(f"Redis at {_shown(self.settings.redis_url)}: {error}") from error
 
@@ -145,9 +150,9 @@ class Connection:
         while True:
             count = PAGE + len(at_bound)
             page = await self.read(
-                self.patient.zrevrangebyscore(index, bound, "-inf", start=0, num=count, withscores=True)
+                self.reader.zrevrangebyscore(index, bound, "-inf", start=0, num=count, withscores=True)
             )
-            pipeline = self.patient.pipeline(transaction=False)
+            pipeline = self.reader.pipeline(transaction=False)
             for key, _ in page:
                 if key not in at_bound:
                     pipeline.hgetall(self.keys(kind, key.decode()))

@@ -94,7 +94,7 @@ class Runs:
         Raises:
             NotFound: when there is none of that id.
         """
-        record = await self._c.read(self._c.patient.hgetall(self._c.keys("run", run_id)))
+        record = await self._c.read(self._c.reader.hgetall(self._c.keys("run", run_id)))
         if not record:
             raise NotFound("run", run_id)
         return run_of(record)

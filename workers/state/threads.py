@@ -32,4 +32,4 @@ class Threads:
     async def deleted(self, thread_id: str) -> bool:
         """Whether the thread was deleted, and nothing enqueued on it since."""
         key = self._c.keys("thread", thread_id)
-        return bool(await self._c.read(self._c.patient.hexists(key, "deleted_at")))
+        return bool(await self._c.read(self._c.reader.hexists(key, "deleted_at")))
