@@ -67,7 +67,7 @@ class Connection:
         self.redis = redis
         """For what changes something: sent once, for nobody can tell whether a lost reply was a success."""
         self.reader = reader
-        """For reads: repeated for some seconds while the server is away."""
+        """For reads, and writes that may happen twice: repeated for some seconds while the server is away."""
         self.blocking = blocking
         """As `reader`, for blocking reads, which each hold a connection."""
         self.settings = settings
