@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 log = structlog.get_logger("placet")
 
 CANCEL, LOST, STOP = "cancelled", "lease lost", "worker stops"
-CANCEL_SECONDS = 10.0
-"""How long a stopping worker waits for what it has cancelled."""
+CANCEL_TIMES, CANCEL_SECONDS = 3, 4.0
+"""How often a stopping worker cancels what does not end, and how long it waits for that each time."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -108,7 +108,9 @@ class Engine:
             return await self._give_back(held, reason=STOP, count_attempt=False)
         except RetryableError:
             raise
-        except Exception as error:  # noqa: BLE001 - whatever an agent raises ends its run, as data
+        except Exception as error:
+            # whatever an agent raises ends its run, as data; only the log has the traceback
+            log.exception("run.failed")
             return await self._finish(held, "error", error=run_error(error), reason="an error ended the run")
 
     async def _drive(self, held: _Held) -> str:
@@ -208,9 +210,10 @@ class Engine:
             if one.segment is not None:
                 one.segment.control.request_drain()
         await self._none_held(grace_seconds)
-        for one in self._held.values():
-            _cancel(one, STOP)
-        await self._none_held(CANCEL_SECONDS)
+        for _ in range(CANCEL_TIMES):
+            for one in self._held.values():
+                _cancel(one, STOP)
+            await self._none_held(CANCEL_SECONDS)
 
     async def _none_held(self, seconds: float) -> None:
         if self._held:
@@ -218,8 +221,9 @@ class Engine:
 
 
 def _cancel(held: _Held, why: str) -> None:
-    if not held.why_cancelled and not held.committing:
-        held.why_cancelled = why
+    """Cancel, unless it commits; called again while it goes on, for a library may lose a cancellation."""
+    if not held.committing:
+        held.why_cancelled = held.why_cancelled or why
         held.task.cancel()
 
 

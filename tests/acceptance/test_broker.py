@@ -64,7 +64,9 @@ async def test_broken_connections(fleet: Fleet, placet: Placet, redis: Redis) ->
             later = await placet.enqueue("plain", human("go"), **names)
         await all_ended(placet, [busy, later])
     assert worker.process.poll() is None
-    assert len(fleet.effects("slow")) == len(fleet.effects("look_up")) == 3
+    # a segment whose write was cut off is given back: its calls may run again, none is left out
+    assert {effect.args["barrier"] for effect in fleet.effects("slow")} == {"b0", "b1", "b2"}
+    assert len(fleet.effects("look_up")) >= 3
 
 
 @pytest.mark.settings(concurrency=2, reconcile_seconds=0.2)

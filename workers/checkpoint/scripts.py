@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Literal
@@ -9,13 +10,15 @@ from typing import TYPE_CHECKING, Any, Literal
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
-from ..cancellation import cancellable
 from ..errors import StoreUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from redis.asyncio import Redis
+
+CALL_SECONDS = 10
+"""What one script may take, its way there and back included."""
 
 Fenced = Literal["put", "put_writes", "delete", "copy", "sweep"]
 Open = Literal["get", "index", "history"]
@@ -38,8 +41,9 @@ class Scripts:
             StoreUnavailable: when Redis does not answer.
         """
         try:
-            return await cancellable(self._scripts[name](keys=keys, args=args))
-        except (RedisConnectionError, RedisTimeoutError) as exc:
+            async with asyncio.timeout(CALL_SECONDS):
+                return await self._scripts[name](keys=keys, args=args)
+        except (RedisConnectionError, RedisTimeoutError, OSError) as exc:
             raise StoreUnavailable(f"Redis does not answer: {exc}") from exc
 
 

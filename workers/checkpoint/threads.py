@@ -87,7 +87,7 @@ class ThreadsSaver(LoopBoundSaver):
     async def from_url(cls, url: str, **options: Any) -> AsyncIterator[Self]:
         """Connect, and close at the end; `options` are the constructor's."""
         # the default pool raises when hundreds of runs write at once; this one lets them take turns
-        pool = BlockingConnectionPool.from_url(url, max_connections=_CONNECTIONS)
+        pool = BlockingConnectionPool.from_url(url, max_connections=_CONNECTIONS, socket_timeout=None)
         async with Redis.from_pool(pool) as redis:
             yield cls(redis, **options)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -14,7 +15,6 @@ from redis.asyncio import BlockingConnectionPool, ConnectionPool, Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import ExponentialBackoff
 
-from ..cancellation import cancellable
 from ..errors import LeaseLost, StoreUnavailable
 from .keys import Keys, lua_prelude
 
@@ -29,6 +29,10 @@ RESEND_MS = 3_000
 """How long a wake-up may stay unclaimed before it is sent again; doubled each time."""
 READ_RETRIES = 5
 """Of a read and, within each, of the connection: some 8 s in all before the store counts as away."""
+CALL_SECONDS = 10
+"""What one script may take, its way there and back included."""
+READ_SECONDS = 15
+"""What a read may take, its repetitions and its waiting for something to read included."""
 APPROVALS_STREAM_MAX = 100_000
 TOMBSTONE_SECONDS = 30 * 86_400
 
@@ -63,7 +67,7 @@ class Connection:
         self.redis = redis
         """For what changes something: sent once, for nobody can tell whether a lost reply was a success."""
         self.reader = reader
-        """For reads: repeated for some seconds while the server is away."""
+        """For reads, and writes that may happen twice: repeated for some seconds while the server is away."""
         self.blocking = blocking
         """As `reader`, for blocking reads, which each hold a connection."""
         self.settings = settings
@@ -76,6 +80,9 @@ class Connection:
     async def open(cls, settings: Settings) -> AsyncIterator[Connection]:
         """Connect lazily; closing it closes every connection."""
         options: dict[str, Any] = {
+            # with one, redis-py sends under `wait_for`, which on Python 3.11 loses a cancellation that comes
+            # as the send completes; each call has its own time limit instead
+            "socket_timeout": None,
             "socket_connect_timeout": 2,
             "socket_keepalive": True,
             "health_check_interval": 25,
@@ -84,11 +91,11 @@ class Connection:
         # a plain pool raises when more coroutines than connections call at once; this one lets them wait
         pools: list[ConnectionPool] = [
             BlockingConnectionPool.from_url(
-                settings.redis_url, max_connections=50, timeout=10, socket_timeout=10, **options, **retry
+                settings.redis_url, max_connections=50, timeout=10, **options, **retry
             )
             for retry in ({}, again)
         ]
-        pools.append(ConnectionPool.from_url(settings.redis_url, socket_timeout=30, **options, **again))
+        pools.append(ConnectionPool.from_url(settings.redis_url, **options, **again))
         redis, reader, blocking = (Redis(connection_pool=pool) for pool in pools)
         try:
             yield cls(redis=redis, reader=reader, blocking=blocking, settings=settings)
@@ -109,7 +116,8 @@ class Connection:
             script = self.redis.register_script(self._constants + _source(name))
             self._scripts[name] = script
         try:
-            reply: list[Any] = await cancellable(script(keys=[self.keys.prefix], args=args))
+            async with asyncio.timeout(CALL_SECONDS):
+                reply: list[Any] = await script(keys=[self.keys.prefix], args=args)
         except (exceptions.OutOfMemoryError, exceptions.ReadOnlyError) as error:
             raise StoreUnavailable(f"Redis at {_shown(self.settings.redis_url)}: {error}") from error
         except exceptions.ResponseError as error:
@@ -129,7 +137,8 @@ class Connection:
             StoreUnavailable: when Redis does not answer.
         """
         try:
-            return await cancellable(command)
+            async with asyncio.timeout(READ_SECONDS):
+                return await command
         except (exceptions.ConnectionError, exceptions.TimeoutError, OSError) as error:
             raise StoreUnavailable(f"Redis at {_shown(self.settings.redis_url)}: {error}") from error
 
