@@ -159,9 +159,8 @@ class Leases:
 
     async def give_back(self, claim: Claim, *, reason: str, count_attempt: bool) -> list[WakeUp]:
         """Hand the run to any other worker at once."""
-        reply = await self._c.run(
-            "give_back", claim.run.id, claim.token, self._pid, reason, uncounted, again=True
-        )
+        facts = (self._pid, reason, "" if count_attempt else "1")
+        reply = await self._c.run("give_back", claim.run.id, claim.token, *facts, again=True)
         return wake_ups(reply)
 
 
