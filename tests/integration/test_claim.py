@@ -114,7 +114,7 @@ async def test_progress_counts_attempts_anew(core: Core) -> None:
     for progressed, attempt in ((False, 1), (False, 2), (True, 3), (False, 1), (True, 2), (True, 1)):
         claim = await core.claim()
         assert claim.run.attempt == attempt
-        await core.leases.append(claim, [], progressed=progressed)
+        await core.leases.append(claim, [], batch=1, progressed=progressed)
         await core.expire_lease()
     await core.look()
 
