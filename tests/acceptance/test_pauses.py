@@ -85,7 +85,8 @@ async def test_per_call_each_is_delivered_when_it_is_decided(fleet: Fleet, place
 
 async def test_falsy_answers_arrive_as_they_are(fleet: Fleet, placet: Placet) -> None:
     await fleet.start()
-    for value in (False, 0, "", None, [], {"a": 1}, "日本語 🚀"):
+    values: list[Any] = [False, 0, "", None, [], {"a": 1}, "日本語 🚀"]
+    for value in values:
         run = await placet.enqueue("parallel", {})
         left, right = sorted(await paused(placet, run), key=lambda one: str(one.value))
         await placet.decide(left.id, {"type": "answer", "value": value}, reviewer="ann")
