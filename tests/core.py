@@ -182,7 +182,7 @@ class Core:
         with pytest.raises(LeaseLost):
             await self.leases.give_back(claim, reason="late", count_attempt=True)
         with pytest.raises(LeaseLost):
-            await self.leases.append(claim, [("custom", "", json.dumps("late"))])
+            await self.leases.append(claim, [("custom", "", json.dumps("late"))], batch=1, progressed=True)
         with pytest.raises(LeaseLost):
             await self.leases.repaired(claim)
 

@@ -32,7 +32,7 @@ async def due_breakpoint(graph: Graph, state: StateSnapshot) -> StaticBreakpoint
     The rule is LangGraph's (`should_interrupt` in langgraph/pregel/_algo.py): some channel was updated since
     the last resume, and a node that is next (before) or has just run (after) is listed.
     """
-    if not has_breakpoints(graph) or not state.next:
+    if not has_breakpoints(graph) or not state.tasks:
         return None
     saver: Any = graph.checkpointer
     saved = await saver.aget_tuple(state.config)
@@ -46,7 +46,7 @@ async def due_breakpoint(graph: Graph, state: StateSnapshot) -> StaticBreakpoint
         ran = {node for node, seen in saved.checkpoint["versions_seen"].items() if before.get(node) != seen}
     if after := _listed(graph.interrupt_after_nodes, ran):
         return StaticBreakpoint(checkpoint_id=checkpoint_id, when="after", nodes=after)
-    if before_nodes := _listed(graph.interrupt_before_nodes, state.next):
+    if before_nodes := _listed(graph.interrupt_before_nodes, {task.name for task in state.tasks}):
         return StaticBreakpoint(checkpoint_id=checkpoint_id, when="before", nodes=before_nodes)
     return None
 

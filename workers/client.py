@@ -245,7 +245,7 @@ class Placet:
         from .checkpoint import checkpointer  # noqa: PLC0415 - loads langgraph when it is used
 
         settings = self._connection.settings
-        saver = checkpointer(self._connection.redis, settings, others_as_data=True)
+        saver = checkpointer(self._connection.reader, settings, others_as_data=True)
         found = await saver.aget_tuple({"configurable": {"thread_id": thread_id, "checkpoint_ns": ""}})
         if found is None:
             raise NotFound("thread", thread_id)

@@ -9,7 +9,7 @@ from pydantic_core import PydanticCustomError
 
 from .errors import InvalidDecision
 from .json_values import canonical, not_json, pointer, shortened
-from .response_schema import DECISION_TYPES, branches
+from .response_schema import DECISION_TYPES, branches, declared_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -106,7 +106,7 @@ def check_decision(request: ApprovalRequest, decision: Any) -> dict[str, Any]:
     issues = _shape_issues(data)
     if data["type"] == "edit":
         data, more = _edited(request, data)
-        issues += more
+        issues += more or _undeclared(request, data)
     told = {issue["path"] for issue in issues}
     issues += [issue for issue in _schema_issues(request, data) if issue["path"] not in told]
     _refuse(issues)
@@ -124,6 +124,22 @@ def _edited(request: ApprovalRequest, edit: dict[str, Any]) -> tuple[dict[str, A
             _issue("/edited_action/name", f"an edit keeps its tool, {request.tool!r}, not {name!r}")
         ]
     return {key: value for key, value in edit.items() if value is not None}, []
+
+
+def _undeclared(request: ApprovalRequest, edit: dict[str, Any]) -> list[Issue]:
+    """Arguments that the tool does not declare and the model did not give either."""
+    declared = declared_arguments(request.response_schema)
+    action = edit.get("edited_action")
+    args = action.get("args") if isinstance(action, dict) else None
+    if declared is None or not isinstance(args, dict):
+        return []
+    message = f"is no argument of {request.tool!r}: {', '.join(declared) or 'it takes none'}"
+    given = request.args if isinstance(request.args, dict) else {}
+    return [
+        _issue(pointer(("edited_action", "args", name)), message)
+        for name in args
+        if name not in declared and name not in given
+    ]
 
 
 def _read(data: Any, allowed: tuple[str, ...]) -> dict[str, Any]:

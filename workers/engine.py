@@ -108,7 +108,9 @@ class Engine:
             return await self._give_back(held, reason=STOP, count_attempt=False)
         except RetryableError:
             raise
-        except Exception as error:  # noqa: BLE001 - whatever an agent raises ends its run, as data
+        except Exception as error:
+            # whatever an agent raises ends its run, as data; only the log has the traceback
+            log.exception("run.failed")
             return await self._finish(held, "error", error=run_error(error), reason="an error ended the run")
 
     async def _drive(self, held: _Held) -> str:

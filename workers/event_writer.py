@@ -27,6 +27,7 @@ class EventWriter:
         self._waiting: list[tuple[str, str, str]] = []
         self._writing: asyncio.Task[None] | None = None
         self._progressed = False
+        self._batches = 0
 
     async def __aenter__(self) -> Self:
         return self
@@ -55,6 +56,7 @@ class EventWriter:
     async def _write(self) -> None:
         while True:
             batch, self._waiting = self._waiting[:BATCH], self._waiting[BATCH:]
-            await self._leases.append(self._claim, batch, progressed=self._progressed)
+            self._batches += 1
+            await self._leases.append(self._claim, batch, batch=self._batches, progressed=self._progressed)
             if not self._waiting:
                 return

@@ -61,6 +61,10 @@ class Reconciler:
                 pause = self._settings.reconcile_seconds
             await asyncio.sleep(pause * random.uniform(0.8, 1.2))  # noqa: S311 - spreads the workers
 
+    async def leave(self) -> None:
+        """Say that this worker is gone, once `run` has been ended."""
+        await self._timers.leave()
+
     async def look(self) -> None:
         """Look once and send what is to be sent."""
         wake_ups = await self._timers.look(

@@ -20,7 +20,7 @@ async def repair_thread(graph: Graph, config: RunnableConfig, reason: str) -> No
     finished writes when its tasks are cleared.
     """
     state = await graph.aget_state(config)
-    if state.next:
+    if state.tasks:
         await graph.aupdate_state(config, None, as_node=END)
         state = await graph.aget_state(config)
     missing = unanswered_calls(state.values)

@@ -55,6 +55,23 @@ def branches(schema: Any) -> dict[str, dict[str, Any]]:
     return found
 
 
+def declared_arguments(schema: Any) -> list[str] | None:
+    """Names of the arguments that an edit's tool declares; None where its schema itself says what of others.
+
+    JSON Schema lets undeclared properties through unless it is told not to, and a tool then drops them: an
+    argument that a reviewer misspelt would be lost without a word.
+    """
+    branch = branches(schema).get("edit", {})
+    definitions = _definitions(branch)
+    for step in ("edited_action", "args"):
+        properties = branch.get("properties")
+        branch = _resolve(properties.get(step) if isinstance(properties, dict) else None, definitions)
+    properties = branch.get("properties")
+    if not isinstance(properties, dict) or "additionalProperties" in branch:
+        return None
+    return list(properties)
+
+
 def _closed(properties: dict[str, Any], *optional: str) -> dict[str, Any]:
     return {
         "type": "object",

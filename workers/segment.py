@@ -167,7 +167,7 @@ class Segment:
             if claim.progress:
                 raise ThreadExpired(claim.run.thread_id)  # it has paused once: a new start would do it again
             return await self._begin()  # its worker died before the input was written
-        if not state.next:
+        if not state.tasks:  # `next` would not do: it leaves out tasks whose writes are saved
             return Finished(result=dump_shown(self._output(state)))  # it ended, and that was not committed
         if stop := await due_breakpoint(self._graph, state):
             pause = pause_of(run_id=claim.run.id, agent=claim.run.agent, breakpoint_at=stop)

@@ -3,22 +3,67 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import threading
-from typing import TYPE_CHECKING, Any, Self
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
 from .client import Placet
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator, Callable, Coroutine, Generator
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _waiting(
+    method: Callable[Concatenate[Placet, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[PlacetSync, P], T]:
+    """A coroutine method, awaited."""
+
+    @wraps(method)
+    def call(self: PlacetSync, /, *args: P.args, **options: P.kwargs) -> T:
+        result: T = self._wait(method(self._placet, *args, **options))
+        return result
+
+    return call
+
+
+def _walking(
+    method: Callable[Concatenate[Placet, P], AsyncIterator[T]],
+) -> Callable[Concatenate[PlacetSync, P], Generator[T]]:
+    """An async iterator's method, walked."""
+
+    @wraps(method)
+    def call(self: PlacetSync, /, *args: P.args, **options: P.kwargs) -> Generator[T]:
+        return self._walk(method(self._placet, *args, **options))
+
+    return call
 
 
 class PlacetSync:
     """Every method of `Placet`, blocking: `with PlacetSync.connect() as placet: placet.enqueue(…)`.
 
-    One generic wrapper: coroutines are awaited and async iterators walked on a loop in a thread of its
-    own. Safe to share between threads.
+    Coroutines are awaited and async iterators walked on a loop in a thread of its own. Safe to share
+    between threads.
     """
+
+    enqueue = _waiting(Placet.enqueue)
+    get = _waiting(Placet.get)
+    runs = _waiting(Placet.runs)
+    wait = _waiting(Placet.wait)
+    stream = _walking(Placet.stream)
+    cancel = _waiting(Placet.cancel)
+    retry = _waiting(Placet.retry)
+    state = _waiting(Placet.state)
+    delete_thread = _waiting(Placet.delete_thread)
+    approvals = _waiting(Placet.approvals)
+    approval = _waiting(Placet.approval)
+    watch_approvals = _walking(Placet.watch_approvals)
+    decide = _waiting(Placet.decide)
+    decide_many = _waiting(Placet.decide_many)
+    resume = _waiting(Placet.resume)
 
     def __init__(self, *args: Any, **options: Any) -> None:
         self._arguments = (args, options)
@@ -53,18 +98,6 @@ class PlacetSync:
         self._thread.join()
         self._loop.close()
 
-    def __getattr__(self, name: str) -> Any:
-        """Wrap one of `Placet`'s methods."""
-        if name.startswith("_"):
-            raise AttributeError(name)
-        method = getattr(self._placet, name)
-
-        def call(*args: Any, **options: Any) -> Any:
-            made = method(*args, **options)
-            return self._wait(made) if inspect.iscoroutine(made) else self._walk(made)
-
-        return call
-
     def _wait(self, coroutine: Any) -> Any:
         future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         try:
@@ -73,7 +106,7 @@ class PlacetSync:
             future.cancel()  # Ctrl-C ends the wait, so it ends what was waited for
             raise
 
-    def _walk(self, items: AsyncIterator[Any]) -> Iterator[Any]:
+    def _walk(self, items: AsyncIterator[Any]) -> Generator[Any]:
         try:
             while True:
                 try:

@@ -54,6 +54,8 @@ class Worker:
         self._stack = AsyncExitStack()
         self._engine: Engine | None = None
         self._dispatcher: Dispatcher | None = None
+        self._reconciler: Reconciler | None = None
+        self._reconciling: asyncio.Task[None] | None = None
 
     def start(self) -> None:
         """Load the agents and begin to look after the store.
@@ -89,6 +91,9 @@ class Worker:
         if self._engine is not None and self._dispatcher is not None:
             await self._engine.stop(grace_seconds=grace_seconds)
             await self._dispatcher.flush()
+        if self._reconciler is not None and self._reconciling is not None:
+            await _end(self._reconciling)
+            await self._reconciler.leave()
 
     def close(self) -> None:
         """Release everything."""
@@ -99,7 +104,7 @@ class Worker:
         settings, owner = self.settings, f"{socket.gethostname()}:{os.getpid()}"
         stack = self._stack
         connection = await stack.enter_async_context(Connection.open(settings))
-        agents = await Agents.load(settings, checkpointer=checkpointer(connection.redis, settings))
+        agents = await Agents.load(settings, checkpointer=checkpointer(connection.reader, settings))
         dispatcher = self._dispatcher = Dispatcher(settings=settings, app=self._app)
         stack.push_async_callback(dispatcher.aclose)
         self._engine = Engine(
@@ -109,15 +114,16 @@ class Worker:
             dispatcher=dispatcher,
             settings=settings,
         )
-        reconciler = Reconciler(
+        self._reconciler = Reconciler(
             timers=Timers(connection, owner=owner),
             engine=self._engine,
             dispatcher=dispatcher,
             settings=settings,
             facts=_facts(settings, agents.names),
         )
-        for forever in (self._engine.keep_leases(), reconciler.run()):
-            stack.push_async_callback(_end, asyncio.create_task(forever))
+        self._reconciling = asyncio.create_task(self._reconciler.run())
+        for forever in (asyncio.create_task(self._engine.keep_leases()), self._reconciling):
+            stack.push_async_callback(_end, forever)
         log.info("worker.started", agents=agents.names, owner=owner)
 
 

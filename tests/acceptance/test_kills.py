@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from fleet import PATIENCE, human, paused
+from fleet import PATIENCE, human, paused, wait_until
+from placet.checkpoint import checkpointer
 
 if TYPE_CHECKING:
     from fleet import Fleet
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 PLUGINS = str(Path(__file__).parent / "plugins")
 CLAIM, PAUSE, FINISH = (f"placet.state.leases:Leases.{name}" for name in ("claim", "pause", "finish"))
 PAUSING = ("batched", "per_call", "tool_question", "questions", "parallel", "subgraph", "before", "after")
-CHATS = ("plain", "batched", "per_call", "tool_question")
+CHATS = ("plain", "slow_tool", "batched", "per_call", "tool_question")
 ALL = ("plain", *PAUSING)
 pytestmark = pytest.mark.settings(lease_seconds=2, concurrency=len(ALL))
 
@@ -192,3 +193,24 @@ async def test_while_a_thread_is_repaired(at: Any, fleet: Fleet, placet: Placet)
     types = [message["type"] for message in run.result["messages"]]
     assert types == ["human", "ai", "tool", "tool", "tool", "human", "ai", "tool", "ai"]
     assert run.result["messages"][-1]["content"] == "done: found a"
+
+
+async def test_between_a_step_and_its_checkpoint(at: Any, fleet: Fleet, placet: Placet) -> None:
+    """All that the step's nodes did is kept, the next checkpoint is not: the run has not ended there."""
+    held: Held = at("before placet.checkpoint.saver:RedisSaver.aput")
+    await held.enqueue("slow_tool")
+    await fleet.started("slow")
+    held.hold()
+    fleet.open_barrier("go")
+    saver = checkpointer(placet._connection.reader, fleet.settings)
+    thread: Any = {"configurable": {"thread_id": held.runs["slow_tool"].thread_id, "checkpoint_ns": ""}}
+
+    async def written() -> bool:
+        found = await saver.aget_tuple(thread)
+        return any(channel == "messages" for _, channel, _ in (found and found.pending_writes) or ())
+
+    await wait_until(written)
+    await held.kill()
+    run = await ended(placet, held.runs["slow_tool"])
+    assert run.result["messages"][-1]["content"] == "done: passed go"
+    assert len(fleet.effects("slow")) == len(await recovered(placet, run)) == 1

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fleet import PATIENCE, human
+from fleet import PATIENCE, human, wait_until
 
 if TYPE_CHECKING:
     from fleet import Fleet, WorkerProcess
@@ -86,3 +86,18 @@ async def test_idle(fleet: Fleet) -> None:
         worker.send(how)
         assert await worker.ended() == status
         assert "Traceback" not in worker.log
+
+
+async def test_a_worker_that_has_stopped_is_not_listed_as_alive(fleet: Fleet, placet: Placet) -> None:
+    first, second = await fleet.start(2)
+    listed = placet._connection.keys("workers")
+
+    async def both() -> bool:
+        return int(await placet._connection.redis.zcard(listed)) == 2
+
+    await wait_until(both)
+    first.send(signal.SIGTERM)
+    assert await first.ended() == 0
+    connection = placet._connection
+    left = [name.decode() for name in await connection.read(connection.redis.zrange(listed, 0, -1))]
+    assert [name.rpartition(":")[2] for name in left] == [str(second.pid)]

@@ -95,7 +95,7 @@ async def test_any_text_is_an_id(core: Core, odd: str) -> None:
     claim = await core.claim(odd)
 
     assert (run.id, run.thread_id, claim.run.input, claim.run.principal) == (odd, odd, {"x": odd}, odd)
-    await core.leases.append(claim, [("custom", odd.replace("|", ""), "1")])
+    await core.leases.append(claim, [("custom", odd.replace("|", ""), "1")], batch=1)
     assert (await core.finish(claim))[0] == "success"
     assert [run.id for run in await core.placet.runs(thread_id=odd)] == [odd]
 

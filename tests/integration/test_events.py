@@ -30,7 +30,7 @@ async def test_events_are_numbered_without_gaps_over_all_pauses(core: Core) -> N
     await core.placet.decide("a1", {"type": "approve"}, reviewer="alice")
     claim = await core.claim()
     batch = [("custom", "a|b", json.dumps({"n": n})) for n in range(300)]
-    await core.leases.append(claim, batch)
+    await core.leases.append(claim, batch, batch=1)
     await core.finish(claim)
 
     events = await reading
@@ -84,8 +84,8 @@ async def test_a_reader_that_was_trimmed_is_told_first(redis_url: str) -> None:
     async with open_core(redis_url, events_max=10) as core:
         await core.enqueue()
         claim = await core.claim()
-        for _ in range(5):
-            await core.leases.append(claim, [("custom", "", "1")] * 100)
+        for number in range(5):
+            await core.leases.append(claim, [("custom", "", "1")] * 100, batch=number)
         await core.finish(claim)
         last = (await core.placet.get("r1")).last_event
         assert last == 503
@@ -254,3 +254,11 @@ async def test_runs_are_listed_newest_first_by_every_filter(core: Core) -> None:
     assert [run.id for run in await placet.runs(status="pending")] == ["r1"]
     assert [run.id for run in await placet.runs(agent="other", thread_id="t2", status="success")] == ["r2"]
     assert await placet.runs(agent="other", thread_id="t1") == []
+
+
+async def test_a_batch_that_is_sent_again_is_there_once(core: Core) -> None:
+    await core.enqueue()
+    claim = await core.claim()
+    for batch in (1, 1, 2, 2):
+        await core.leases.append(claim, [("custom", "", str(batch))], batch=batch)
+    assert [data for kind, data in await core.told() if kind == "custom"] == [1, 2]

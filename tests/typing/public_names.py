@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Generator
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal, assert_type
 
@@ -56,6 +56,10 @@ def records(run: Run, approval: Approval, decision: Decision) -> None:
 def sync() -> None:
     with PlacetSync.connect("redis://h") as placet:
         assert_type(placet, PlacetSync)
+        assert_type(placet.enqueue("agent", {}, thread_id="t"), Run)
+        assert_type(placet.approvals(status="pending"), list[Approval])
+        assert_type(placet.stream("r", until="pause"), Generator[Event, None, None])
+        placet.enqueue("agent", {}, thread="t")  # type: ignore[call-arg]
 
 
 def told(error: errors.AlreadyDecided) -> None:

@@ -207,6 +207,17 @@ async def test_three_decisions_for_two_are_refused_and_the_pause_stands() -> Non
 
 
 @BOTH
+async def test_an_edit_with_an_argument_the_tool_has_not_is_refused(mode: Mode) -> None:
+    shop = Shop(mode, CALLS[:1])
+    (request,) = (await shop.start()).requests
+    with pytest.raises(InvalidDecision) as error:
+        check_decision(request, {"type": "edit", "args": {**request.args, "amuont": 1}})
+    (issue,) = error.value.issues
+    assert issue["path"] == "/edited_action/args/amuont"
+    assert issue["message"].startswith("is no argument of 'pay': amount")
+
+
+@BOTH
 async def test_equal_calls_are_told_apart(mode: Mode) -> None:
     shop = Shop(mode, [CALLS[0], CALLS[0]])
     pause = await shop.start()

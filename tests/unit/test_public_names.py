@@ -39,3 +39,10 @@ def test_every_public_name_is_there(name: str) -> None:
 def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="module 'placet' has no attribute 'Job'"):
         _ = placet.Job
+
+
+def test_the_sync_client_has_every_method_of_the_async_one() -> None:
+    methods = {name for name in vars(placet.Placet) if not name.startswith("_")}
+    assert {name for name in vars(placet.PlacetSync) if not name.startswith("_")} == methods
+    for name in methods - {"connect"}:
+        assert getattr(placet.PlacetSync, name).__doc__ == getattr(placet.Placet, name).__doc__

@@ -67,7 +67,7 @@ class Connection:
         self.redis = redis
         """For what changes something: sent once, for nobody can tell whether a lost reply was a success."""
         self.reader = reader
-        """For reads: repeated for some seconds while the server is away."""
+        """For reads, and writes that may happen twice: repeated for some seconds while the server is away."""
         self.blocking = blocking
         """As `reader`, for blocking reads, which each hold a connection."""
         self.settings = settings
@@ -104,8 +104,11 @@ class Connection:
                 await client.aclose()
                 await pool.disconnect()
 
-    async def run(self, name: str, *args: Text) -> list[Any]:
+    async def run(self, name: str, *args: Text, again: bool = False) -> list[Any]:
         """Run the script `lua/NAME.lua`; its reply is a list, with bytes for text.
+
+        `again` says that it may be sent again when the connection is cut: a second time changes nothing, or
+        is refused.
 
         Raises:
             LeaseLost: when the script found that the caller's fencing token is not the thread's.
@@ -117,7 +120,8 @@ class Connection:
             self._scripts[name] = script
         try:
             async with asyncio.timeout(CALL_SECONDS):
-                reply: list[Any] = await script(keys=[self.keys.prefix], args=args)
+                client = self.reader if again else self.redis
+                reply: list[Any] = await script(keys=[self.keys.prefix], args=args, client=client)
         except (exceptions.OutOfMemoryError, exceptions.ReadOnlyError) as error:
             raise StoreUnavailable(f"Redis at {_shown(self.settings.redis_url)}: {error}") from error
         except exceptions.ResponseError as error:

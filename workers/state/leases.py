@@ -79,23 +79,31 @@ class Leases:
         pairs: list[str | int] = []
         for run_id, token in held.items():
             pairs += [run_id, token]
-        lost, cancelled = await self._c.run("renew", int(self._c.settings.lease_seconds * 1000), *pairs)
+        lost, cancelled = await self._c.run(
+            "renew", int(self._c.settings.lease_seconds * 1000), *pairs, again=True
+        )
         return {key.decode() for key in lost}, {key.decode() for key in cancelled}
 
     async def repaired(self, claim: Claim) -> None:
         """Say that the thread's messages are in order again."""
-        await self._c.run("repaired", claim.run.id, claim.token)
+        await self._c.run("repaired", claim.run.id, claim.token, again=True)
 
     async def append(
-        self, claim: Claim, events: Iterable[tuple[str, str, str]], *, progressed: bool = False
+        self,
+        claim: Claim,
+        events: Iterable[tuple[str, str, str]],
+        *,
+        batch: int,
+        progressed: bool = False,
     ) -> None:
         """Append events to the run's stream: (type, namespace joined by `|`, JSON data).
 
-        `progressed` says that the segment has got past the checkpoint it began with.
+        `batch` counts the segment's calls: the same one again appends nothing. `progressed` says that the
+        segment has got past the checkpoint it began with.
         """
         flat = [text for event in events for text in event]
-        further = "1" if progressed else ""
-        await self._c.run("events", claim.run.id, claim.token, self._pid, claim.run.attempt, further, *flat)
+        about = (self._pid, claim.run.attempt, f"{claim.token}-{batch}", "1" if progressed else "")
+        await self._c.run("events", claim.run.id, claim.token, *about, *flat, again=True)
 
     async def pause(
         self,
@@ -120,6 +128,7 @@ class Leases:
             json.dumps([request_record(request) for request in requests]),
             json.dumps(dict(outcomes)),
             reopen_reason or "the graph asked again",
+            again=True,
         )
         return wake_ups(reply)
 
@@ -144,13 +153,14 @@ class Leases:
             "" if error is None else json.dumps(error),
             reason,
             json.dumps(dict(outcomes)),
+            again=True,
         )
         return reply[0].decode(), wake_ups(reply)
 
     async def give_back(self, claim: Claim, *, reason: str, count_attempt: bool) -> list[WakeUp]:
         """Hand the run to any other worker at once."""
-        uncounted = "" if count_attempt else "1"
-        reply = await self._c.run("give_back", claim.run.id, claim.token, self._pid, reason, uncounted)
+        facts = (self._pid, reason, "" if count_attempt else "1")
+        reply = await self._c.run("give_back", claim.run.id, claim.token, *facts, again=True)
         return wake_ups(reply)
 
 

@@ -83,7 +83,9 @@ class Runs:
         record: list[Text] = []
         for name, text in new.record().items():
             record += [name, text]
-        reply = await self._c.run("enqueue", new.id, new.thread_id, new.payload_digest(), start_at, *record)
+        reply = await self._c.run(
+            "enqueue", new.id, new.thread_id, new.payload_digest(), start_at, *record, again=True
+        )
         if reply[0] == b"conflict":
             raise Conflict(f"run {new.id} exists with another payload")
         return reply[0] == b"created", wake_ups(reply)

@@ -25,3 +25,10 @@ class Timers:
         `facts` is a JSON object that the worker tells of itself; saying it is its sign of life.
         """
         return wake_ups(await self._c.run("reconcile", self._owner, facts, limit, *queues))
+
+    async def leave(self) -> None:
+        """Take this worker off the list of those that are alive."""
+        pipeline = self._c.redis.pipeline(transaction=True)
+        pipeline.zrem(self._c.keys("workers"), self._owner)
+        pipeline.delete(self._c.keys("worker", self._owner))
+        await self._c.read(pipeline.execute())

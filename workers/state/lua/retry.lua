@@ -16,6 +16,9 @@ set_status(run, 'pending')
 redis.call('HSET', K.run(run), 'attempt', '0', 'due', '1')
 redis.call('HDEL', K.run(run), 'ended_at', 'error')
 redis.call('PERSIST', K.run_events(run))
+-- a run that had its turn meanwhile, and was not claimed yet, waits again
+local first = redis.call('LINDEX', K.thread_queue(thread), 0)
+if first then redis.call('ZREM', K.outbox(redis.call('HGET', K.run(first), 'queue')), first) end
 redis.call('LPUSH', K.thread_queue(thread), run)
 event(run, 'run.retried', '{}', nil, ARGV[2])
 wake(run)
