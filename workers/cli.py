@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.metadata
 import json
 import os
 import sys
@@ -25,7 +24,9 @@ Decide = Literal["approve", "edit", "reject", "respond"]
 
 def _show_version(asked: bool) -> None:
     if asked:
-        say(f"placet {importlib.metadata.version('placet')}")
+        from importlib.metadata import version  # noqa: PLC0415
+
+        say(f"placet {version('placet')}")
         raise typer.Exit
 
 
