@@ -184,3 +184,15 @@ def redis_url_sync(server: Any) -> str:
     with redis.Redis.from_url(url) as client:
         client.flushdb()
     return url
+
+
+async def test_scripts_run_while_somebody_empties_the_script_cache(core: Core) -> None:
+    async def flush() -> None:
+        while True:
+            await core.redis.script_flush()
+
+    flushing = asyncio.create_task(flush())
+    runs = await asyncio.gather(*(core.placet.enqueue("agent", {"n": n}) for n in range(100)))
+    assert {run.status for run in runs} == {"pending"}
+    flushing.cancel()
+    await asyncio.wait([flushing])

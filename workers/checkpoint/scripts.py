@@ -8,6 +8,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Literal
 
 from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import NoScriptError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from ..errors import StoreUnavailable
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from redis.asyncio import Redis
+    from redis.commands.core import AsyncScript
 
 CALL_SECONDS = 10
 """What one script may take, its way there and back included."""
@@ -32,6 +34,7 @@ class Scripts:
     def __init__(self, redis: Redis) -> None:
         sources: dict[str, str] = {name: _source("fence", "head", name) for name in _FENCED}
         sources |= {name: _source("head", name) for name in _OPEN}
+        self._redis = redis
         self._scripts = {name: redis.register_script(source) for name, source in sources.items()}
 
     async def run(self, name: Fenced | Open, keys: Sequence[str], args: Sequence[Any]) -> Any:
@@ -42,9 +45,16 @@ class Scripts:
         """
         try:
             async with asyncio.timeout(CALL_SECONDS):
-                return await self._scripts[name](keys=keys, args=args)
+                return await self._evaluate(self._scripts[name], keys, args)
         except (RedisConnectionError, RedisTimeoutError, OSError) as exc:
             raise StoreUnavailable(f"Redis does not answer: {exc}") from exc
+
+    async def _evaluate(self, script: AsyncScript, keys: Sequence[str], args: Sequence[Any]) -> Any:
+        try:
+            return await script(keys=keys, args=args)
+        except NoScriptError:
+            # somebody empties the server's script cache all the time: send the whole text
+            return await self._redis.eval(script.script, len(keys), *keys, *args)  # type: ignore[arg-type]
 
 
 @cache

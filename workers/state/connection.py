@@ -120,8 +120,7 @@ class Connection:
             self._scripts[name] = script
         try:
             async with asyncio.timeout(CALL_SECONDS):
-                client = self.reader if again else self.redis
-                reply: list[Any] = await script(keys=[self.keys.prefix], args=args, client=client)
+                reply = await self._evaluate(script, args, self.reader if again else self.redis)
         except (exceptions.OutOfMemoryError, exceptions.ReadOnlyError) as error:
             raise StoreUnavailable(f"Redis at {_shown(self.settings.redis_url)}: {error}") from error
         except exceptions.ResponseError as error:
@@ -132,6 +131,15 @@ class Connection:
             raise
         except (exceptions.ConnectionError, exceptions.TimeoutError, OSError) as error:
             raise StoreUnavailable(f"Redis at {_shown(self.settings.redis_url)}: {error}") from error
+        return reply
+
+    async def _evaluate(self, script: AsyncScript, args: tuple[Text, ...], client: Redis) -> list[Any]:
+        reply: list[Any]
+        try:
+            reply = await script(keys=[self.keys.prefix], args=args, client=client)
+        except exceptions.NoScriptError:
+            # somebody empties the server's script cache all the time: send the whole text
+            reply = await client.eval(script.script, 1, self.keys.prefix, *args)  # type: ignore[arg-type]
         return reply
 
     async def read(self, command: Awaitable[Any]) -> Any:
