@@ -33,6 +33,7 @@ CALL_SECONDS = 10
 """What one script may take, its way there and back included."""
 READ_SECONDS = 15
 """What a read may take, its repetitions and its waiting for something to read included."""
+NO_LIMIT = 2**31
 APPROVALS_STREAM_MAX = 100_000
 TOMBSTONE_SECONDS = 30 * 86_400
 
@@ -95,7 +96,10 @@ class Connection:
             )
             for retry in ({}, again)
         ]
-        pools.append(ConnectionPool.from_url(settings.redis_url, **options, **again))
+        # as many as there are readers: the default limit of redis-py is 100
+        pools.append(
+            ConnectionPool.from_url(settings.redis_url, max_connections=NO_LIMIT, **options, **again)
+        )
         redis, reader, blocking = (Redis(connection_pool=pool) for pool in pools)
         try:
             yield cls(redis=redis, reader=reader, blocking=blocking, settings=settings)
