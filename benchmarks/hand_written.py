@@ -42,7 +42,7 @@ def _open(**_: object) -> None:
 
 
 async def _connect() -> None:
-    global _agent, _redis  # noqa: PLW0603 - Celery's signals leave no other place
+    global _agent, _redis
     url = os.environ["HAND_WRITTEN_REDIS"]
     _redis, _agent = Redis.from_url(url), make_cycle(AsyncRedisSaver(url))
 
