@@ -53,6 +53,8 @@ def read_json(text: str, option: str, *, hint: str = "") -> Any:
         raise typer.BadParameter(f"{error.filename}: {error.strerror}", param_hint=option) from None
     except ValueError as error:
         raise typer.BadParameter(f"not JSON: {error}{hint}", param_hint=option) from None
+    except RecursionError:
+        raise typer.BadParameter("is nested too deeply", param_hint=option) from None
 
 
 def read_object(text: str | None, option: str) -> dict[str, Any] | None:
@@ -77,10 +79,12 @@ def read_time(text: str | None, option: str) -> datetime | timedelta | None:
     """
     if text is None:
         return None
-    if match := re.fullmatch(r"(\d+(?:\.\d+)?)([smhd])", text):
-        return timedelta(**{_UNITS[match[2]]: float(match[1])})
     try:
+        if match := re.fullmatch(r"(\d+(?:\.\d+)?)([smhd])", text):
+            return timedelta(**{_UNITS[match[2]]: float(match[1])})
         return datetime.fromisoformat(text).astimezone()
+    except OverflowError:
+        raise typer.BadParameter("is too far away", param_hint=option) from None
     except ValueError:
         raise typer.BadParameter(
             "must be a time in ISO 8601 or a duration such as 30s, 5m, 2h, 1d", param_hint=option

@@ -5,24 +5,26 @@ from __future__ import annotations
 import asyncio
 import json
 from contextlib import aclosing, asynccontextmanager
-from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal, get_args
 from uuid import uuid4
 
 from .approval_watch import ApprovalWatch
-from .caller_input import check_one_of, checked_config, checked_id
+from .caller_input import (
+    MAX_REASON,
+    check_decisions,
+    check_filters,
+    check_one_of,
+    checked_config,
+    checked_id,
+    checked_object,
+    checked_queue,
+    checked_seconds,
+    checked_start,
+    checked_whole,
+)
 from .dispatch import Dispatcher
 from .encoding import dump_input, dump_shown
-from .errors import (
-    AlreadyDecided,
-    ChangedSinceSeen,
-    Conflict,
-    InvalidDecision,
-    InvalidInput,
-    NotFound,
-    NotPending,
-    WaitTimeout,
-)
+from .errors import Conflict, InvalidDecision, InvalidInput, NotFound, WaitTimeout
 from .settings import Settings
 from .state.approval_stream import ApprovalStream
 from .state.approvals import Approvals, ApprovalStatus, CheckedDecision
@@ -33,6 +35,7 @@ from .state.threads import Threads
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+    from datetime import datetime, timedelta
 
     from .errors import Issue
     from .state.approvals import Approval
@@ -40,6 +43,8 @@ if TYPE_CHECKING:
     from .state.runs import Run
 
 Until = Literal["end", "pause"]
+_RUN_STATUSES = (None, *get_args(RunStatus))
+_APPROVAL_STATUSES = (None, *get_args(ApprovalStatus))
 BLOCK_MS = 2_000
 """How long one blocking read waits: what a lost notification costs at most."""
 
@@ -76,7 +81,8 @@ class Placet:
             try:
                 yield cls(connection=connection, dispatcher=dispatcher)
             finally:
-                await dispatcher.aclose()
+                if not connection.forked:
+                    await dispatcher.aclose()
 
     async def enqueue(
         self,
@@ -107,7 +113,7 @@ class Placet:
             metadata: Yours, kept with the run.
             principal: The end user on whose behalf it runs.
             queue: The Celery queue, by default the first that this process is set to.
-            start_at: When it may start, or in how long.
+            start_at: When it may start, or in how long; at most ten years ahead.
 
         Raises:
             InvalidInput: when an argument is refused; the message names it.
@@ -116,21 +122,17 @@ class Placet:
         """
         if input is None:
             raise InvalidInput("input", "must not be null; to go on from a pause, decide on its requests")
-        if isinstance(start_at, timedelta):
-            start_at = datetime.now(UTC) + start_at
-        elif start_at is not None and start_at.tzinfo is None:
-            raise InvalidInput("start_at", "must say its time zone")
         new = NewRun(
-            id=checked_id("run_id", run_id or uuid4().hex),
-            thread_id=checked_id("thread_id", thread_id or uuid4().hex),
+            id=checked_id("run_id", uuid4().hex if run_id is None else run_id),
+            thread_id=checked_id("thread_id", uuid4().hex if thread_id is None else thread_id),
             agent=checked_id("agent", agent),
-            queue=checked_id("queue", queue or self._connection.settings.queue_names[0]),
+            queue=checked_queue(self._connection.settings.queue_names[0] if queue == "" else queue),
             input=dump_input("input", input),
-            config=dump_input("config", checked_config(config or {})),
+            config=dump_input("config", checked_config(config)),
             context=dump_input("context", context),
-            metadata=dump_input("metadata", dict(metadata or {})),
+            metadata=dump_input("metadata", checked_object("metadata", {} if metadata is None else metadata)),
             principal=None if principal is None else checked_id("principal", principal),
-            start_at=start_at,
+            start_at=checked_start(start_at),
         )
         _, wake_ups = await self._runs.enqueue(new)
         self._dispatcher.send(wake_ups)
@@ -142,7 +144,7 @@ class Placet:
         Raises:
             NotFound: when there is none of that id.
         """
-        return await self._runs.get(run_id)
+        return await self._runs.get(checked_id("run_id", run_id))
 
     async def runs(
         self,
@@ -153,7 +155,9 @@ class Placet:
         limit: int = 100,
     ) -> list[Run]:
         """List runs, newest first."""
-        check_one_of("status", status, get_args(RunStatus))
+        check_one_of("status", status, _RUN_STATUSES)
+        check_filters(agent=agent, thread_id=thread_id)
+        checked_whole("limit", limit, least=1)
         return await self._runs.newest(status=status, agent=agent, thread_id=thread_id, limit=limit)
 
     async def wait(
@@ -170,7 +174,8 @@ class Placet:
             WaitTimeout: after `timeout` (seconds, or a timedelta).
         """
         check_one_of("until", until, get_args(Until))
-        seconds = timeout.total_seconds() if isinstance(timeout, timedelta) else timeout
+        checked_id("run_id", run_id)
+        seconds = checked_seconds("timeout", timeout)
         try:
             async with asyncio.timeout(seconds):
                 return await self._wait(run_id, until)
@@ -202,7 +207,8 @@ class Placet:
             NotFound: when there is none of that id.
         """
         check_one_of("until", until, get_args(Until))
-        position = after or 0
+        checked_id("run_id", run_id)
+        position = checked_whole("after", 0 if after is None else after, least=0)
         while True:
             run = await self._runs.get(run_id)
             # ends and pauses in its past do not count: it may have been retried, or resumed
@@ -223,6 +229,8 @@ class Placet:
             NotFound: when there is none of that id.
             Conflict: when it has ended.
         """
+        checked_id("run_id", run_id)
+        checked_id("reason", reason, most=MAX_REASON)
         self._dispatcher.send(await self._runs.cancel(run_id, reason=reason))
         return await self._runs.get(run_id)
 
@@ -233,7 +241,7 @@ class Placet:
             NotFound: when there is none of that id.
             Conflict: when it did not fail, or its thread has gone on without it.
         """
-        self._dispatcher.send(await self._runs.retry(run_id))
+        self._dispatcher.send(await self._runs.retry(checked_id("run_id", run_id)))
         return await self._runs.get(run_id)
 
     async def state(self, thread_id: str) -> dict[str, Any]:
@@ -244,6 +252,7 @@ class Placet:
         """
         from .checkpoint import checkpointer  # noqa: PLC0415 - loads langgraph when it is used
 
+        checked_id("thread_id", thread_id)
         settings = self._connection.settings
         saver = checkpointer(self._connection.reader, settings, others_as_data=True)
         found = await saver.aget_tuple({"configurable": {"thread_id": thread_id, "checkpoint_ns": ""}})
@@ -264,7 +273,7 @@ class Placet:
         Raises:
             NotFound: when nothing is known of it.
         """
-        self._dispatcher.send(await self._threads.delete(thread_id))
+        self._dispatcher.send(await self._threads.delete(checked_id("thread_id", thread_id)))
 
     async def approvals(
         self,
@@ -276,7 +285,9 @@ class Placet:
         limit: int = 100,
     ) -> list[Approval]:
         """List approval requests, newest first; `status=None` lists all."""
-        check_one_of("status", status, get_args(ApprovalStatus))
+        check_one_of("status", status, _APPROVAL_STATUSES)
+        check_filters(run_id=run_id, thread_id=thread_id, agent=agent)
+        checked_whole("limit", limit, least=1)
         return await self._approvals.newest(
             status=status, run_id=run_id, thread_id=thread_id, agent=agent, limit=limit
         )
@@ -287,7 +298,7 @@ class Placet:
         Raises:
             NotFound: when there is none of that id.
         """
-        return await self._approvals.get(approval_id)
+        return await self._approvals.get(checked_id("approval_id", approval_id))
 
     async def watch_approvals(
         self, *, status: ApprovalStatus | None = "pending", group: str | None = None
@@ -299,7 +310,8 @@ class Placet:
         Watchers that give the same `group` share the changes between them, from the oldest that the stream
         has kept: each goes to one of them, and to another if that one dies before it asks for the next.
         """
-        check_one_of("status", status, get_args(ApprovalStatus))
+        check_one_of("status", status, _APPROVAL_STATUSES)
+        check_filters(group=group)
         changes = self._watch.alone() if group is None else self._watch.shared(group)
         async with aclosing(changes):
             async for approval in changes:
@@ -326,6 +338,7 @@ class Placet:
             ChangedSinceSeen: when `seen` is not the request's digest.
             InvalidDecision: when the decision does not fit; `issues` say where and why. Nothing was saved.
         """
+        checked_id("approval_id", approval_id)
         digests = {} if seen is None else {approval_id: seen}
         decided = await self.decide_many({approval_id: decision}, reviewer=reviewer, seen=digests)
         return decided[0]
@@ -338,14 +351,14 @@ class Placet:
         seen: Mapping[str, str] | None = None,
     ) -> list[Approval]:
         """Decide on several requests (id to decision), all or none; otherwise as `decide`."""
-        from .decisions import check_decision  # noqa: PLC0415 - loads jsonschema when it is used
+        from .decisions import check_decision, check_open  # noqa: PLC0415 - loads jsonschema when it is used
 
-        checked_id("reviewer", reviewer)
+        check_decisions(decisions, reviewer=reviewer, seen=seen)
         checked: list[CheckedDecision] = []
         issues: list[Issue] = []
         for approval_id, decision in decisions.items():
             approval = await self._approvals.get(approval_id)
-            _takes_decision(approval, (seen or {}).get(approval_id))
+            check_open(approval, (seen or {}).get(approval_id))
             try:
                 fits = check_decision(approval, decision)
             except InvalidDecision as error:
@@ -370,7 +383,8 @@ class Placet:
         """
         from .answers import decisions_of_resume  # noqa: PLC0415 - loads jsonschema when it is used
 
-        await self._runs.get(run_id)
+        checked_id("reviewer", reviewer)
+        await self._runs.get(checked_id("run_id", run_id))
         asked = [a for a in await self._approvals.of_pause(run_id) if a.status == "pending"]
         if not asked:
             raise Conflict(f"run {run_id} asks nothing now")
@@ -379,13 +393,3 @@ class Placet:
 
 def _there(run: Run, until: Until) -> bool:
     return run.ended or (until == "pause" and run.status == "interrupted")
-
-
-def _takes_decision(approval: Approval, seen: str | None) -> None:
-    if approval.status == "decided":
-        decision = (approval.decision or {}).get("type", "")
-        raise AlreadyDecided(approval.id, approval.decided_by or "", decision)
-    if approval.status != "pending":
-        raise NotPending(approval.id, approval.status, approval.reason)
-    if seen is not None and seen != approval.digest:
-        raise ChangedSinceSeen(approval.id)

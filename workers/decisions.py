@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
-from .errors import InvalidDecision
+from .errors import AlreadyDecided, ChangedSinceSeen, InvalidDecision, NotPending
 from .json_values import canonical, not_json, pointer, shortened
 from .response_schema import DECISION_TYPES, branches, declared_arguments
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from .errors import Issue
-    from .state.approvals import ApprovalRequest
+    from .state.approvals import Approval, ApprovalRequest
 
 MAX_BYTES = 1024 * 1024
 """Size of a decision, as JSON."""
@@ -90,6 +90,21 @@ def parse_decision(data: Any) -> dict[str, Any]:
     decision = _read(data, _ALL_TYPES)
     _refuse(_shape_issues(decision))
     return decision
+
+
+def check_open(approval: Approval, seen: str | None) -> None:
+    """Check that a request takes a decision, and is what its reviewer has seen: the digest `seen`, if any.
+
+    Raises:
+        AlreadyDecided, NotPending, ChangedSinceSeen: when it is not so.
+    """
+    if approval.status == "decided":
+        decision = (approval.decision or {}).get("type", "")
+        raise AlreadyDecided(approval.id, approval.decided_by or "", decision)
+    if approval.status != "pending":
+        raise NotPending(approval.id, approval.status, approval.reason)
+    if seen is not None and seen != approval.digest:
+        raise ChangedSinceSeen(approval.id)
 
 
 def check_decision(request: ApprovalRequest, decision: Any) -> dict[str, Any]:

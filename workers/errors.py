@@ -31,6 +31,10 @@ class StoreUnavailable(RetryableError):
     """Raised when Redis does not answer; nothing is known to have been changed."""
 
 
+class NotConnected(PermanentError):
+    """Raised when a client is used outside its `with`, or in another process than the one it connected in."""
+
+
 class WaitTimeout(RetryableError):
     """Raised when `wait` or `stream` reached its timeout before the run did."""
 

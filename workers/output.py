@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +41,10 @@ STYLES = {
     "fail": "red",
 }
 _WIDE = 200
+_LONG = 4_000
+"""Characters of one value of a run or a thread that are shown."""
+_ALL = 200_000
+"""Of a request that a person decides on: all there is, but for what would stall the terminal."""
 _DAY = 86_400
 
 
@@ -80,13 +84,27 @@ def plain(text: str) -> str:
 def compact(value: Any, *, limit: int = 60) -> str:
     """One line of JSON, cut at `limit` characters; a string as it is."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-    text = plain(text.replace("\n", " "))
+    # cut before it is made plain, which takes its time, and after, which may make it longer
+    text = plain(text[: limit + 1].replace("\n", " "))
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def pretty(value: Any) -> str:
     """JSON as a person reads it."""
     return plain(json.dumps(value, ensure_ascii=False, indent=2, default=str))
+
+
+def beginning(value: Any, *, limit: int) -> str:
+    """A text as it is, or JSON as a person reads it; what is over `limit` characters is cut, and that told."""
+    if isinstance(value, str):
+        text = value[: limit + 1]
+    else:
+        text = ""
+        for chunk in json.JSONEncoder(ensure_ascii=False, indent=2, default=str).iterencode(value):
+            text += chunk[: limit + 1]
+            if len(text) > limit:
+                break
+    return plain(text) if len(text) <= limit else f"{plain(text[:limit])}… (--json shows all of it)"
 
 
 def as_data(record: Run | Approval | Event) -> dict[str, Any]:
@@ -189,7 +207,7 @@ def approvals_table(approvals: Iterable[Approval]) -> Table:
 
 def run_details(run: Run, *, waits_for: Iterable[Approval] = ()) -> Table:
     """A run, one line a field, with the requests it waits for; empty fields are left out."""
-    data = asdict(run)
+    data = {one.name: getattr(run, one.name) for one in fields(run)}
     if run.error is not None:
         data["error"] = error_line(run.error)
     data["waits for"] = "\n".join(f"{call(one)}: placet approvals show {one.id}" for one in waits_for)
@@ -198,33 +216,33 @@ def run_details(run: Run, *, waits_for: Iterable[Approval] = ()) -> Table:
 
 def approval_details(approval: Approval, *, commands: bool = True) -> Table:
     """A request as a reviewer needs it, with the commands that decide it while it is pending."""
-    fields: dict[str, Any] = {"approval": approval.id, "status": approval.status}
+    shown: dict[str, Any] = {"approval": approval.id, "status": approval.status}
     if approval.reason:
-        fields["reason"] = approval.reason
+        shown["reason"] = approval.reason
     if approval.kind == "question":
-        fields["question"] = approval.value
+        shown["question"] = approval.value
     else:
-        fields["tool" if approval.kind == "tool_call" else "node"] = approval.tool
+        shown["tool" if approval.kind == "tool_call" else "node"] = approval.tool
     if approval.args is not None:
-        fields["arguments" if approval.decision is None else "asked"] = approval.args
+        shown["arguments" if approval.decision is None else "asked"] = approval.args
     if approval.description:
-        fields["description"] = approval.description
-    fields |= {"agent": approval.agent, "run": approval.run_id, "thread": approval.thread_id}
+        shown["description"] = approval.description
+    shown |= {"agent": approval.agent, "run": approval.run_id, "thread": approval.thread_id}
     if approval.principal:
-        fields["for"] = approval.principal
+        shown["for"] = approval.principal
     if approval.decision is not None:
         if approval.decision.get("type") == "edit":
-            fields["decided"] = edited_arguments(approval.decision)
-            fields["decision"] = "edit"
+            shown["decided"] = edited_arguments(approval.decision)
+            shown["decision"] = "edit"
         else:
-            fields["decision"] = decision_line(approval)
-        fields |= {"by": approval.decided_by, "outcome": approval.outcome}
+            shown["decision"] = decision_line(approval)
+        shown |= {"by": approval.decided_by, "outcome": approval.outcome}
     if commands and approval.status == "pending":
-        fields["decide"] = "\n".join(
+        shown["decide"] = "\n".join(
             f"placet {name} {approval.id} --seen {approval.digest}{_OPTIONS.get(name, '')}"
             for name in approval.allowed
         )
-    return details(fields)
+    return details(shown, limit=_ALL)
 
 
 _OPTIONS = {
@@ -244,19 +262,19 @@ def _table(*columns: str) -> Table:
     return table
 
 
-def details(fields: dict[str, Any]) -> Table:
-    """One line a field; a text as it is, other values as JSON."""
+def details(shown: dict[str, Any], *, limit: int = _LONG) -> Table:
+    """One line a field; a text as it is, other values as JSON, each cut at `limit` characters."""
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
-    for name, value in fields.items():
+    for name, value in shown.items():
         if isinstance(value, datetime):
             text = f"{value.astimezone():%Y-%m-%d %H:%M:%S} ({_distance(value)})"
         else:
-            text = plain(value) if isinstance(value, str) else pretty(value)
+            text = beginning(value, limit=limit)
         table.add_row(name, status(value) if name == "status" else Text(text))
     return table
 

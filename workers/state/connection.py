@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -15,7 +16,7 @@ from redis.asyncio import BlockingConnectionPool, ConnectionPool, Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import ExponentialBackoff
 
-from ..errors import LeaseLost, StoreUnavailable
+from ..errors import LeaseLost, NotConnected, StoreUnavailable
 from .keys import Keys, lua_prelude
 
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ TOMBSTONE_SECONDS = 30 * 86_400
 
 Text = str | bytes | int | float
 PAGE = 200
+_LAST_MOMENT = 253_370_764_800
+"""The year 9999, in seconds: Python's times end there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,20 +60,19 @@ def wake_ups(reply: list[Any]) -> list[WakeUp]:
 
 
 def moment(milliseconds: str | bytes) -> datetime:
-    """The server's milliseconds as a time in UTC."""
-    return datetime.fromtimestamp(float(milliseconds) / 1000, tz=UTC)
+    """The server's milliseconds as a time in UTC, at most the year 9999."""
+    return datetime.fromtimestamp(min(float(milliseconds) / 1000, _LAST_MOMENT), tz=UTC)
 
 
 class Connection:
     """Redis, the key names of one namespace and its scripts; one for a process's event loop."""
 
     def __init__(self, *, redis: Redis, reader: Redis, blocking: Redis, settings: Settings) -> None:
-        self.redis = redis
-        """For what changes something: sent once, for nobody can tell whether a lost reply was a success."""
-        self.reader = reader
-        """For reads, and writes that may happen twice: repeated for some seconds while the server is away."""
-        self.blocking = blocking
-        """As `reader`, for blocking reads, which each hold a connection."""
+        self._redis = redis
+        self._reader = reader
+        self._blocking = blocking
+        self._pid = os.getpid()
+        self._closed = False
         self.settings = settings
         self.keys = Keys(settings.namespace)
         self._constants = _constants(settings)
@@ -101,12 +103,44 @@ class Connection:
             ConnectionPool.from_url(settings.redis_url, max_connections=NO_LIMIT, **options, **again)
         )
         redis, reader, blocking = (Redis(connection_pool=pool) for pool in pools)
+        connection = cls(redis=redis, reader=reader, blocking=blocking, settings=settings)
         try:
-            yield cls(redis=redis, reader=reader, blocking=blocking, settings=settings)
+            yield connection
         finally:
-            for client, pool in zip((redis, reader, blocking), pools, strict=True):
+            connection._closed = True
+            # the sockets of a forked process are its parent's too
+            open_here = () if connection.forked else zip((redis, reader, blocking), pools, strict=True)
+            for client, pool in open_here:
                 await client.aclose()
                 await pool.disconnect()
+
+    @property
+    def redis(self) -> Redis:
+        """For what changes something: sent once, for nobody can tell whether a lost reply was a success."""
+        return self._usable(self._redis)
+
+    @property
+    def reader(self) -> Redis:
+        """For reads, and writes that may happen twice: repeated for some seconds while the server is away."""
+        return self._usable(self._reader)
+
+    @property
+    def blocking(self) -> Redis:
+        """As `reader`, for blocking reads, which each hold a connection."""
+        return self._usable(self._blocking)
+
+    @property
+    def forked(self) -> bool:
+        """Whether this is another process than the one that connected."""
+        return os.getpid() != self._pid
+
+    def _usable(self, client: Redis) -> Redis:
+        """Let a client through while it may be used: closed, it would connect again by itself."""
+        if self.forked:
+            raise NotConnected("this connection was opened in another process: connect after the fork")
+        if self._closed:
+            raise NotConnected("this connection is closed: connect again")
+        return client
 
     async def run(self, name: str, *args: Text, again: bool = False) -> list[Any]:
         """Run the script `lua/NAME.lua`; its reply is a list, with bytes for text.
