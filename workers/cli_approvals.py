@@ -131,9 +131,10 @@ def edit(
     as_json: AsJson = False,
 ) -> None:
     """Let the call run with other arguments."""
+    given = read_object(args, "--args")
     tool = connected(lambda placet: placet.approval(approval_id)).tool
-    edited = {"name": tool, "args": read_object(args, "--args")}
-    _decide(approval_id, {"type": "edit", "edited_action": edited}, reviewer, seen, as_json)
+    decision = {"type": "edit", "edited_action": {"name": tool, "args": given}}
+    _decide(approval_id, decision, reviewer, seen, as_json)
 
 
 def respond(

@@ -95,7 +95,7 @@ def pretty(value: Any) -> str:
 
 
 def beginning(value: Any, *, limit: int) -> str:
-    """A text as it is, or JSON as a person reads it; what is over `limit` characters is cut, and that told."""
+    """A text as it is, or JSON as a person reads it, cut at `limit` characters; it tells when it is cut."""
     if isinstance(value, str):
         text = value[: limit + 1]
     else:

@@ -10,7 +10,13 @@ import pytest
 from core import open_core, request
 
 from placet import Placet, PlacetSync
-from placet.errors import AlreadyDecided, InvalidSettings, NotFound, StoreUnavailable, WaitTimeout
+from placet.errors import (
+    AlreadyDecided,
+    InvalidSettings,
+    NotFound,
+    StoreUnavailable,
+    WaitTimeout,
+)
 from placet.settings import Settings
 
 if TYPE_CHECKING:
@@ -174,16 +180,6 @@ def test_the_sync_wrapper_is_shared_between_threads(redis_url_sync: str) -> None
         for thread in threads:
             thread.join()
         assert len(placet.runs()) == 5
-
-
-@pytest.fixture
-def redis_url_sync(server: Any) -> str:
-    import redis  # noqa: PLC0415
-
-    url = f"{server.connection_url}/0"
-    with redis.Redis.from_url(url) as client:
-        client.flushdb()
-    return url
 
 
 async def test_scripts_run_while_somebody_empties_the_script_cache(core: Core) -> None:

@@ -91,7 +91,7 @@ async def test_runs_of_one_thread_wait_their_turn(core: Core) -> None:
 
 @pytest.mark.parametrize("odd", ODD_IDS)
 async def test_any_text_is_an_id(core: Core, odd: str) -> None:
-    run = await core.placet.enqueue("agent", {"x": odd}, run_id=odd, thread_id=odd, queue=odd, principal=odd)
+    run = await core.placet.enqueue("agent", {"x": odd}, run_id=odd, thread_id=odd, principal=odd)
     claim = await core.claim(odd)
 
     assert (run.id, run.thread_id, claim.run.input, claim.run.principal) == (odd, odd, {"x": odd}, odd)
@@ -134,6 +134,17 @@ async def test_a_start_in_the_past_is_now(core: Core) -> None:
     await core.enqueue(start_at=datetime(2020, 1, 1, tzinfo=UTC))
 
     await core.claim()
+
+
+async def test_a_start_out_of_this_world_that_is_stored_can_be_read(core: Core) -> None:
+    run = await core.enqueue(start_at=datetime.max.replace(tzinfo=UTC))
+    await core.redis.hset(core.connection.keys("run", run.id), "wake_at", "1e400")
+
+    read = await core.placet.get(run.id)
+
+    assert read.wake_at is not None
+    assert read.wake_at.astimezone(UTC).year == 9999
+    await core.placet.cancel(run.id)
 
 
 async def test_a_run_cancelled_before_its_start_never_starts(core: Core) -> None:
@@ -181,12 +192,27 @@ async def test_what_is_not_json_is_refused_by_name(core: Core, field: str, bad: 
         ("input", None),
         ("run_id", "x" * 513),
         ("run_id", "\ud800"),
+        ("run_id", ""),
+        ("run_id", 0),
         ("thread_id", " "),
+        ("thread_id", ""),
+        ("thread_id", 0),
         ("agent", ""),
         ("queue", 5),
+        ("queue", None),
+        ("queue", "a,b"),
+        ("queue", "a b"),
+        ("queue", "{a}"),
+        ("metadata", [1]),
+        ("metadata", ""),
+        ("config", []),
         ("principal", 5),
         ("principal", ""),
         ("start_at", datetime(2030, 1, 1)),  # noqa: DTZ001 - what is refused
+        ("start_at", 5),
+        ("start_at", "2030-01-01"),
+        ("start_at", timedelta.max),
+        ("start_at", datetime.max.replace(tzinfo=UTC)),
     ],
 )
 async def test_arguments_are_refused_by_name(core: Core, field: str, bad: Any) -> None:

@@ -35,6 +35,18 @@ def test_what_is_not_json_is_refused_with_the_options_name(text: str) -> None:
     assert "--input" in caught.value.format_message()
 
 
+def test_what_is_nested_too_deeply_is_refused_with_the_options_name() -> None:
+    with pytest.raises(typer.BadParameter, match="nested too deeply") as caught:
+        read_json("[" * 100_000 + "]" * 100_000, "--input")
+    assert "--input" in caught.value.format_message()
+
+
+@pytest.mark.parametrize("text", ["9999999999999d", "9" * 400 + "d"])
+def test_a_time_out_of_this_world_is_refused(text: str) -> None:
+    with pytest.raises(typer.BadParameter, match="too far away"):
+        read_time(text, "--start-at")
+
+
 def test_an_object_is_nothing_else() -> None:
     assert read_object(None, "--config") is None
     assert read_object("{}", "--config") == {}

@@ -23,6 +23,7 @@ from placet.caller_input import (
 )
 from placet.errors import InvalidInput
 
+NO_DECISIONS: list[Any] = [None, [], {}, "a1", 5]
 NO_IDS: list[Any] = [None, 0, 5, b"r", ["r"], {"r": 1}, "", " \n", "\ud800", "x" * (MAX_ID + 1)]
 
 
@@ -38,7 +39,9 @@ def test_a_filter_is_an_id_or_nothing() -> None:
         check_filters(agent="a", thread_id=["t"])
 
 
-@pytest.mark.parametrize("bad", ["a,b", "a{b", "a}", "a b", "a\nb", "a\u2003b", "a\x00", "a\u202eb", "", None])
+@pytest.mark.parametrize(
+    "bad", ["a,b", "a{b", "a}", "a b", "a\nb", "a\u2003b", "a\x00", "a\u202eb", "", None]
+)
 def test_a_queue_is_one_word(bad: Any) -> None:
     assert checked_queue("größe:eu-1/slow") == "größe:eu-1/slow"
     with pytest.raises(InvalidInput, match=r"^queue: "):
@@ -146,7 +149,7 @@ def test_an_object_has_texts_for_keys(bad: Any) -> None:
 @pytest.mark.parametrize(
     ("changes", "named"),
     [
-        *(({"decisions": bad}, "decisions") for bad in (None, [], {}, "a1", 5)),
+        *(({"decisions": bad}, "decisions") for bad in NO_DECISIONS),
         ({"decisions": {5: {}}}, "approval_id"),
         *(({"reviewer": bad}, "reviewer") for bad in NO_IDS),
         ({"seen": ["d"]}, "seen"),

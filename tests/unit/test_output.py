@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import json
+import time
 from datetime import UTC, datetime, timedelta
 from typing import Any, get_args
 
@@ -15,7 +16,10 @@ from placet.output import (
     approval_details,
     approvals_table,
     as_data,
+    beginning,
     call,
+    compact,
+    details,
     plain,
     run_details,
     runs_table,
@@ -149,3 +153,36 @@ def test_a_decision_is_told_on_one_line(decision: dict[str, Any], line: str) -> 
 @pytest.mark.parametrize(("seconds", "text"), [(5, "5s"), (65, "1m"), (7300, "2h"), (200_000, "2d")])
 def test_age_in_its_largest_unit(seconds: int, text: str) -> None:
     assert age(datetime.now(UTC) - timedelta(seconds=seconds)) == text
+
+
+HUGE: list[Any] = [{"text": "x" * 12_000_000}, [{"n": n} for n in range(600_000)], "y" * 12_000_000]
+
+
+@pytest.mark.parametrize("huge", HUGE, ids=["a text", "many values", "no JSON"])
+def test_a_huge_value_is_shortened_before_it_is_laid_out(huge: Any) -> None:
+    started = time.monotonic()
+    for table in (run_details(a_run(input=huge, result=huge)), details({"thread": "t", "values": huge})):
+        shown = printed(table)
+        assert "(--json shows all of it)" in shown
+        assert len(shown) < 100_000
+    assert call(an_approval(args={"v": huge})).endswith("…")
+    assert "(--json shows all of it)" in printed(approval_details(an_approval(args={"v": huge})))
+    assert time.monotonic() - started < 10
+
+
+def test_what_a_reviewer_is_asked_is_not_shortened() -> None:
+    shown = printed(approval_details(an_approval(args={"text": "x" * 50_000})))
+    assert shown.count("x") >= 50_000
+    assert "--json shows" not in shown
+
+
+def test_the_list_of_runs_shows_neither_inputs_nor_results() -> None:
+    assert "secret" not in printed(runs_table([a_run(input={"a": "secret"}, result="secret")]))
+
+
+def test_a_cut_text_stays_within_its_limit() -> None:
+    assert beginning("abc", limit=3) == "abc"
+    assert beginning([1], limit=100) == "[\n  1\n]"
+    assert beginning("abcd", limit=3).startswith("abc…")
+    assert len(compact("\u202e" * 100)) == 60
+    assert compact("x" * 61) == "x" * 59 + "…"
