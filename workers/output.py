@@ -43,7 +43,7 @@ STYLES = {
 _WIDE = 200
 _LONG = 4_000
 """Characters of one value of a run or a thread that are shown."""
-_ALL = 200_000
+_ALL = 60_000
 """Of a request that a person decides on: all there is, but for what would stall the terminal."""
 _DAY = 86_400
 
