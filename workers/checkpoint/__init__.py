@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver
+    from langgraph.store.base import BaseStore
     from redis.asyncio import Redis
 
     from ..settings import Settings
@@ -37,4 +38,16 @@ def checkpointer(
         ttl=ttl,
         encryption_key=settings.encryption_key or None,
         serde=serde,
+    )
+
+
+def store(redis: Redis, settings: Settings) -> BaseStore:
+    """The agents' store, on a client that stays the caller's."""
+    from .store import RedisStore  # noqa: PLC0415 - loads langgraph
+
+    return RedisStore(
+        redis,
+        namespace=settings.namespace,
+        encryption_key=settings.encryption_key or None,
+        allowed_types=settings.allowed_types,
     )

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from redis.asyncio import Redis
+    from redis.commands.core import AsyncScript
 
 CALL_SECONDS = 10
 """What one script may take, its way there and back included."""
@@ -30,8 +31,8 @@ class Scripts:
     """Runs a script by name; a server that has forgotten it is told again."""
 
     def __init__(self, redis: Redis) -> None:
-        sources: dict[str, str] = {name: _source("fence", "head", name) for name in _FENCED}
-        sources |= {name: _source("head", name) for name in _OPEN}
+        sources: dict[str, str] = {name: source("fence", "head", name) for name in _FENCED}
+        sources |= {name: source("head", name) for name in _OPEN}
         self._scripts = {name: redis.register_script(source) for name, source in sources.items()}
 
     async def run(self, name: Fenced | Open, keys: Sequence[str], args: Sequence[Any]) -> Any:
@@ -40,14 +41,24 @@ class Scripts:
         Raises:
             StoreUnavailable: when Redis does not answer.
         """
-        try:
-            async with asyncio.timeout(CALL_SECONDS):
-                return await self._scripts[name](keys=keys, args=args)
-        except (RedisConnectionError, RedisTimeoutError, OSError) as exc:
-            raise StoreUnavailable(f"Redis does not answer: {exc}") from exc
+        return await call(self._scripts[name], keys, args)
+
+
+async def call(script: AsyncScript, keys: Sequence[str], args: Sequence[Any]) -> Any:
+    """Run a script.
+
+    Raises:
+        StoreUnavailable: when Redis does not answer.
+    """
+    try:
+        async with asyncio.timeout(CALL_SECONDS):
+            return await script(keys=keys, args=args)
+    except (RedisConnectionError, RedisTimeoutError, OSError) as exc:
+        raise StoreUnavailable(f"Redis does not answer: {exc}") from exc
 
 
 @cache
-def _source(*names: str) -> str:
+def source(*names: str) -> str:
+    """The text of scripts, one after another."""
     folder = files(__package__)
     return "".join(folder.joinpath(f"{name}.lua").read_text(encoding="utf-8") for name in names)
