@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from langgraph.store.base import PutOp
 
@@ -17,13 +17,15 @@ MINUTE = 60_000_000
 async def left(redis: Redis, key: str = "a") -> float | None:
     """Minutes that an item has yet to live."""
     expiry = await redis.zscore(EXPIRIES, f"10:users\0ann\0{key}")
-    seconds, micro = await redis.time()
+    time: Any = await redis.time()
+    seconds, micro = time
     return None if expiry is None else (expiry - seconds * 1_000_000 - micro) / MINUTE
 
 
 async def pass_time(redis: Redis, minutes: float) -> None:
     """Let every item be that much nearer to its end."""
-    for member, _ in await redis.zrange(EXPIRIES, 0, -1, withscores=True):
+    members: Any = await redis.zrange(EXPIRIES, 0, -1)
+    for member in members:
         await redis.zincrby(EXPIRIES, -minutes * MINUTE, member)
 
 
@@ -86,8 +88,8 @@ async def test_thousands_that_expire_at_once_are_never_seen(redis: Redis) -> Non
     store = RedisStore(redis)
     await store.abatch([PutOp(USER, f"k{n}", {"n": n}, ttl=10) for n in range(5_500)])
     await store.aput(USER, "kept", {"n": -1})
-    for member, _ in await redis.zrange(EXPIRIES, 0, -1, withscores=True):
-        await redis.zadd(EXPIRIES, {member: 1})
+    members: Any = await redis.zrange(EXPIRIES, 0, -1)
+    await redis.zadd(EXPIRIES, dict.fromkeys(members, 1))
     assert [item.key for item in await store.asearch(USER)] == ["kept"]
     assert await redis.zcard(EXPIRIES) == 0
 

@@ -92,7 +92,8 @@ def test_same_operations_same_answers(redis_url: str, given_batches: list[list[O
         async with Redis.from_url(redis_url) as redis:
             await redis.flushdb()
             store, memory = RedisStore(redis), InMemoryStore()
-            for ops in [*given_batches, [SearchOp((), limit=ALL), ListNamespacesOp()]]:
+            last: list[Op] = [SearchOp((), limit=ALL), ListNamespacesOp()]
+            for ops in [*given_batches, last]:
                 assert [plain(result) for result in await store.abatch(ops)] == await expected(memory, ops)
 
     asyncio.run(check())
