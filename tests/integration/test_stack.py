@@ -27,7 +27,7 @@ from placet.errors import InvalidSettings, StoreUnavailable, UnreadableCheckpoin
 from placet.settings import Settings
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Awaitable, Callable
     from pathlib import Path
 
     from langchain_core.runnables import RunnableConfig
@@ -207,13 +207,14 @@ async def test_a_server_that_goes_away(tmp_path: Path) -> None:
         saver = await opened(client)
     config = thread(checkpoint_id="c", checkpoint_ns="")
     async with client:
-        for call in (
+        calls: list[Callable[[], Awaitable[Any]]] = [
             lambda: opened(client),
             lambda: saver.aget_tuple(thread()),
             lambda: saver.aput(thread(), empty_checkpoint(), {}, {}),
             lambda: saver.aput_writes(config, [("c", 1)], "task"),
             lambda: saver.adelete_thread("t"),
-        ):
+        ]
+        for call in calls:
             with pytest.raises(StoreUnavailable):
                 await call()
 

@@ -124,7 +124,7 @@ async def test_a_pydantic_result_survives_the_checkpoint_in_strict_mode() -> Non
     agent = create_agent(
         ScriptedModel(script=[Step(calls=[Call("Answer", {"leaf": {"n": 1}})])]), response_format=Answer
     )
-    graph = StateGraph(Outer).add_node("agent", agent).add_node("ask", ask)  # type: ignore[type-var]
+    graph = StateGraph(Outer).add_node("agent", agent).add_node("ask", ask)  # type: ignore[type-var, unused-ignore]
     compiled = graph.add_edge(START, "agent").add_edge("agent", "ask").compile()
     agents = Agents(agents={}, checkpointer=InMemorySaver())
     attached = agents._attach("outer", compiled)

@@ -9,7 +9,7 @@ from base64 import b64decode, b64encode
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from langgraph.checkpoint.base import get_checkpoint_metadata, writes_sort_key
+from langgraph.checkpoint.base import get_checkpoint_id, get_checkpoint_metadata, writes_sort_key
 from langgraph.checkpoint.redis.aio import AsyncRedisSaver
 from langgraph.checkpoint.redis.util import from_storage_safe_id, from_storage_safe_str, to_storage_safe_id
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 NEEDED = {"Search": "FT.CREATE", "JSON": "JSON.SET"}
 """Modules that it stands on, each with a command of its own."""
+_PLACE = ("thread_id", "checkpoint_ns", "checkpoint_id")
 _SETUPS = 5
 _AWAY = (RedisConnectionError, RedisTimeoutError, OSError)
 _DELETED_AT_ONCE = 500
@@ -135,6 +136,39 @@ class StackSaver(AsyncRedisSaver):
         """
         async with _answers():
             return await super().aget_tuple(config)
+
+    async def alist(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,  # noqa: A002 - LangGraph's name
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[CheckpointTuple]:
+        """List checkpoints, newest first; loads all of the thread (at most 10,000), whatever the limit.
+
+        The search itself mixes namespaces, refuses most filters and cannot tell what was before.
+        """
+        configurable = config["configurable"] if config else {}
+        place = {name: configurable[name] for name in _PLACE if configurable.get(name) is not None}
+        end = get_checkpoint_id(before) if before else None
+        whole: RunnableConfig | None = {"configurable": {"thread_id": place["thread_id"]}} if place else None
+        if limit is not None and limit <= 0:
+            return
+        async for found in super().alist(whole):
+            at = found.config["configurable"]
+            if place.items() <= at.items() and (not end or at["checkpoint_id"] < end):
+                if any(found.metadata.get(name) != value for name, value in (filter or {}).items()):
+                    continue
+                yield found
+                if limit is not None and (limit := limit - 1) == 0:
+                    return
+
+    async def aprune(self, thread_ids: Sequence[str], **options: Any) -> None:
+        """Prune threads, or none."""
+        if thread_ids:
+            async with _answers():
+                await super().aprune(thread_ids, **options)
 
     async def adelete_thread(self, thread_id: str) -> None:
         """Delete all keys of a thread; goes through the names of all keys of the server."""
