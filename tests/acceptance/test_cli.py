@@ -7,6 +7,7 @@ import json
 import signal
 import sys
 from asyncio.subprocess import PIPE
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import psutil
@@ -143,14 +144,19 @@ async def test_doctor_finds_what_is_wrong(fleet: Fleet) -> None:
     checks = {check["name"]: check for check in await cli_json(fleet, "doctor")}
     assert {check["status"] for check in checks.values()} == {"ok"}
     assert "batched" in checks["agents"]["found"]
+    fleet.settings = replace(fleet.settings, checkpointer="langgraph-redis")
+    _, out, _ = await cli(fleet, "doctor", "--json")
+    (failed,) = (line for line in map(json.loads, out.splitlines()) if line["status"] == "fail")
+    assert failed["name"] == "checkpointer"
+    assert "lacks Search and JSON" in failed["found"]
     fleet.settings = type(fleet.settings).from_env(
         {}, redis_url="redis://u:secret@127.0.0.1:1/0", config="no.json"
     )
     status, out, err = await cli(fleet, "doctor", "--json")
     assert status == 1
     assert "secret" not in out + err
-    failed = {line["name"] for line in map(json.loads, out.splitlines()) if line["status"] == "fail"}
-    assert failed == {"server", "broker", "agents"}
+    names = {line["name"] for line in map(json.loads, out.splitlines()) if line["status"] == "fail"}
+    assert names == {"server", "broker", "agents"}
 
 
 async def test_worker_keeps_processes_alive_and_stops_warm(fleet: Fleet) -> None:
