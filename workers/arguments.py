@@ -37,8 +37,8 @@ JSON_HELP = "JSON, @FILE or - for standard input."
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 
-def read_json(text: str, option: str) -> Any:
-    """Read `JSON`, `@file` or `-` (standard input).
+def read_json(text: str, option: str, *, hint: str = "") -> Any:
+    """Read `JSON`, `@file` or `-` (standard input); `hint` ends the line that says it is none.
 
     Raises:
         typer.BadParameter: naming `option`, when it is not JSON or the file cannot be read.
@@ -52,7 +52,7 @@ def read_json(text: str, option: str) -> Any:
     except OSError as error:
         raise typer.BadParameter(f"{error.filename}: {error.strerror}", param_hint=option) from None
     except ValueError as error:
-        raise typer.BadParameter(f"not JSON: {error}", param_hint=option) from None
+        raise typer.BadParameter(f"not JSON: {error}{hint}", param_hint=option) from None
 
 
 def read_object(text: str | None, option: str) -> dict[str, Any] | None:
@@ -110,10 +110,10 @@ def current_user() -> str:
 def connected(do: Callable[[Placet], Awaitable[T]]) -> T:
     """Run `do` with a client that the environment's settings connect."""
     from .client import Placet  # noqa: PLC0415 - `placet --help` loads no Redis client
-    from .logs import configure_logs  # noqa: PLC0415
+    from .logs import configure_logs_later  # noqa: PLC0415
 
     settings = Settings.from_env()
-    configure_logs(settings)  # to standard error: standard output is for what was asked
+    configure_logs_later(settings)  # to standard error: standard output is for what was asked
 
     async def run() -> T:
         async with Placet.connect(settings=settings) as placet:

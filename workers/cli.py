@@ -12,8 +12,8 @@ import typer
 
 from . import cli_approvals, cli_runs
 from .arguments import AsJson, Concurrency, Processes, Queues  # noqa: TC001 - typer reads them
-from .errors import PlacetError
-from .output import plain
+from .errors import PlacetError, StoreUnavailable
+from .output import NO_SERVER, plain, say
 from .settings import Settings
 
 if TYPE_CHECKING:
@@ -21,11 +21,19 @@ if TYPE_CHECKING:
 
 Decide = Literal["approve", "edit", "reject", "respond"]
 
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version  # noqa: PLC0415
+
+        say(f"placet {version('placet')}")
+        raise typer.Exit
+
+
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    help="Agents on many workers, with people who approve what they do.",
 )
 app.command()(cli_runs.enqueue)
 app.add_typer(cli_runs.runs, name="runs")
@@ -35,15 +43,22 @@ for decision in ("approve", "reject", "edit", "respond", "answer"):
 app.add_typer(cli_runs.threads, name="threads")
 
 
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Agents on many workers, with people who approve what they do."""
+    _ = version
+
+
 @app.command()
 def doctor(as_json: AsJson = False) -> None:
     """Check server, broker, workers, agents and versions; exit 1 if something fails."""
     from .doctor import examine  # noqa: PLC0415 - it loads libraries that other commands need not
-    from .logs import configure_logs  # noqa: PLC0415
 
-    settings = Settings.from_env()
-    configure_logs(settings)
-    _exit(examine(settings, as_json=as_json))
+    _exit(examine(as_json=as_json))
 
 
 @app.command()
@@ -64,13 +79,14 @@ def dev(
     redis_url: Annotated[str | None, typer.Option("--redis-url", help="Use this server.")] = None,
     port: Annotated[int, typer.Option("--port", help="Of the embedded server, if it is free.")] = 6379,
     reset: Annotated[bool, typer.Option("--reset", help="Forget what .placet/ holds.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Show all that workers log.")] = False,
 ) -> None:
     """Run your own agents: embedded server, workers, reload when code changes."""
     from .dev import develop  # noqa: PLC0415
 
     if reset and redis_url:
         raise typer.BadParameter("only the embedded server's data can be reset", param_hint="--reset")
-    _exit(develop(processes=processes, redis_url=redis_url, port=port, reset=reset))
+    _exit(develop(processes=processes, redis_url=redis_url, port=port, reset=reset, verbose=verbose))
 
 
 @app.command()
@@ -95,9 +111,9 @@ def invoke(args: Sequence[str]) -> int:
     try:
         status = app(list(args), prog_name="placet", standalone_mode=False)
     except typer.TyperException as error:
-        return _report(error, error.format_message(), as_json, status=error.exit_code)
+        return _report(error, _usage(error), as_json, status=error.exit_code)
     except PlacetError as error:
-        return _report(error, str(error), as_json)
+        return _report(error, f"{error}{_hint(error)}", as_json)
     except (KeyboardInterrupt, asyncio.CancelledError, typer.Abort):
         return 130
     except BrokenPipeError:
@@ -106,6 +122,22 @@ def invoke(args: Sequence[str]) -> int:
     except Exception as error:  # noqa: BLE001 - a person gets a line, whatever happened
         return _report(error, f"{type(error).__name__}: {error}", as_json)
     return status if isinstance(status, int) else 0
+
+
+def _usage(error: typer.TyperException) -> str:
+    """What was wrong with the words of the command, and where they are told."""
+    # typer's types are checked by pydantic, which says so
+    message = error.format_message().replace("Value error, ", "")
+    context = getattr(error, "ctx", None)
+    return f"{message.rstrip('.')}; see {context.command_path} --help" if message and context else message
+
+
+def _hint(error: PlacetError) -> str:
+    if not isinstance(error, StoreUnavailable):
+        return ""
+    from redis.exceptions import ResponseError  # noqa: PLC0415 - loaded by now
+
+    return "" if isinstance(error.__cause__, ResponseError) else f"; {NO_SERVER}"
 
 
 def _report(error: Exception, message: str, as_json: bool, *, status: int = 1) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -18,7 +17,16 @@ from .arguments import (
     read_json,
     read_object,
 )
-from .output import approval_details, approvals_table, as_data, call, console, plain, print_json
+from .output import (
+    approval_details,
+    approvals_table,
+    as_data,
+    call,
+    decision_line,
+    lay_out,
+    print_json,
+    say,
+)
 
 if TYPE_CHECKING:
     from .client import Placet
@@ -26,10 +34,14 @@ if TYPE_CHECKING:
 
 OfRun = Annotated[str | None, typer.Option("--run", help="Only of this run.")]
 ApprovalId = Annotated[str, typer.Argument(metavar="ID", help="The approval request's id.")]
-Reviewer = Annotated[str, typer.Option("--reviewer", help="Who decides.", show_default="your user name")]
+Reviewer = Annotated[
+    str | None, typer.Option("--reviewer", help="Who decides.", show_default="your user name")
+]
 Seen = Annotated[
     str | None, typer.Option("--seen", help="Digest of what you saw; refused if it has changed.")
 ]
+
+_QUOTE = """; a text needs its quotes, and the shell's around them: --value '"yes"'"""
 
 approvals = typer.Typer(no_args_is_help=True, help="Look at approval requests.")
 
@@ -61,8 +73,10 @@ def list_approvals(
     if as_json:
         for approval in found:
             print_json(as_data(approval))
+    elif found:
+        lay_out(approvals_table(found))
     else:
-        console().print(approvals_table(found) if found else "nothing waits for a decision")
+        say("no approval requests" if every else "nothing waits for a decision")
 
 
 @approvals.command()
@@ -72,7 +86,7 @@ def show(approval_id: ApprovalId, as_json: AsJson = False) -> None:
     if as_json:
         print_json(as_data(approval))
     else:
-        console().print(approval_details(approval))
+        lay_out(approval_details(approval))
 
 
 @approvals.command()
@@ -84,13 +98,14 @@ def watch(as_json: AsJson = False) -> None:
             if as_json:
                 print_json(as_data(approval))
             else:
-                console().print(approval_details(approval), "")
+                lay_out(approval_details(approval))
+                say("")
 
     connected(do)
 
 
 def approve(
-    approval_id: ApprovalId, reviewer: Reviewer = "", seen: Seen = None, as_json: AsJson = False
+    approval_id: ApprovalId, reviewer: Reviewer = None, seen: Seen = None, as_json: AsJson = False
 ) -> None:
     """Let the call run as it was shown."""
     _decide(approval_id, {"type": "approve"}, reviewer, seen, as_json)
@@ -99,7 +114,7 @@ def approve(
 def reject(
     approval_id: ApprovalId,
     message: Annotated[str | None, typer.Option("--message", help="Why; the agent reads it.")] = None,
-    reviewer: Reviewer = "",
+    reviewer: Reviewer = None,
     seen: Seen = None,
     as_json: AsJson = False,
 ) -> None:
@@ -111,7 +126,7 @@ def reject(
 def edit(
     approval_id: ApprovalId,
     args: Annotated[str, typer.Option("--args", help=f"All arguments of the call: {JSON_HELP}")],
-    reviewer: Reviewer = "",
+    reviewer: Reviewer = None,
     seen: Seen = None,
     as_json: AsJson = False,
 ) -> None:
@@ -124,7 +139,7 @@ def edit(
 def respond(
     approval_id: ApprovalId,
     message: Annotated[str, typer.Option("--message", help="What the agent gets as the tool's result.")],
-    reviewer: Reviewer = "",
+    reviewer: Reviewer = None,
     seen: Seen = None,
     as_json: AsJson = False,
 ) -> None:
@@ -135,45 +150,31 @@ def respond(
 def answer(
     approval_id: ApprovalId,
     value: Annotated[str, typer.Option("--value", help=f"The answer: {JSON_HELP}")],
-    reviewer: Reviewer = "",
+    reviewer: Reviewer = None,
     seen: Seen = None,
     as_json: AsJson = False,
 ) -> None:
     """Answer an agent's question."""
-    decision = {"type": "answer", "value": read_json(value, "--value")}
+    decision = {"type": "answer", "value": read_json(value, "--value", hint=_QUOTE)}
     _decide(approval_id, decision, reviewer, seen, as_json)
 
 
 def _decide(
-    approval_id: str, decision: dict[str, Any], reviewer: str, seen: str | None, as_json: bool
+    approval_id: str, decision: dict[str, Any], reviewer: str | None, seen: str | None, as_json: bool
 ) -> None:
-    reviewer = reviewer or current_user()
-    if not reviewer:
+    if reviewer is None:
+        reviewer = current_user()
+    if not reviewer.strip():
         raise typer.BadParameter("must name who decides", param_hint="--reviewer")
     approval = connected(lambda placet: placet.decide(approval_id, decision, reviewer=reviewer, seen=seen))
     if as_json:
         print_json(as_data(approval))
     else:
-        console().print(plain(decided(approval)), markup=False)
+        say(decided(approval))
 
 
 def decided(approval: Approval) -> str:
     """What was decided, on one line: `approved by alice: refund(amount=42.0) [run r-1]`."""
-    decision = approval.decision or {}
-    text = (
-        f"{_DONE.get(decision.get('type', ''), approval.status)} by {approval.decided_by}: {call(approval)}"
-    )
-    if decision.get("type") == "edit":
-        edited = decision.get("edited_action", {}).get("args", {})
-        text += " -> " + ", ".join(
-            f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in edited.items()
-        )
-    if "message" in decision:
-        text += f" ({decision['message']})"
-    if decision.get("type") == "answer":
-        text += f" -> {_json(decision.get('value'))}"
-    return f"{text} [run {approval.run_id}]"
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
+    type_, _, rest = decision_line(approval).partition(" ")
+    text = f"{_DONE.get(type_, approval.status)} by {approval.decided_by}: {call(approval)}"
+    return f"{text} {rest} [run {approval.run_id}]" if rest else f"{text} [run {approval.run_id}]"

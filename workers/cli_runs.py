@@ -20,20 +20,22 @@ from .arguments import (
     read_seconds,
     read_time,
 )
-from .output import as_data, console, print_json, run_details, runs_table
-from .state.runs import RunStatus  # noqa: TC001 - typer reads it
-from .timeline import Timeline
+from .output import as_data, details, lay_out, print_json, run_details, runs_table, say, warn
 
 if TYPE_CHECKING:
     from datetime import timedelta
 
     from .client import Placet
+    from .state.approvals import Approval
     from .state.runs import Run
 
+Status = Literal["pending", "running", "interrupted", "success", "error", "timeout", "cancelled"]
+"""As `RunStatus`, which is not imported: `placet --help` loads no Redis client."""
 Until = Literal["end", "pause"]
+ThreadId = Annotated[str, typer.Argument(metavar="THREAD", help="The thread's id.")]
 
 runs = typer.Typer(no_args_is_help=True, help="Look at runs, cancel and retry them.")
-threads = typer.Typer(no_args_is_help=True, help="Conversations.")
+threads = typer.Typer(no_args_is_help=True, help="Look at conversations, delete them.")
 
 
 def enqueue(
@@ -67,15 +69,47 @@ def enqueue(
         "start_at": read_time(start_at, "--start-at"),
     }
     limit = read_seconds(timeout, "--timeout")
+    if limit is not None and not wait:
+        raise typer.BadParameter("goes with --wait only", param_hint="--timeout")
 
     async def do(placet: Placet) -> Run:
         run = await placet.enqueue(agent, given.pop("input"), **given)
+        if doubt := await _unserved(run):
+            warn(doubt, as_json=as_json)
         return await _wait(placet, run, limit) if wait else run
 
     run = connected(do)
     _print(run, as_json)
     if wait and run.status != "success":
         raise typer.Exit(1)
+
+
+async def _unserved(run: Run) -> str:
+    """Say why no worker that lives now will take the run; empty if one will."""
+    from redis.exceptions import RedisError  # noqa: PLC0415
+
+    from .settings import Settings  # noqa: PLC0415
+    from .state.connection import Connection  # noqa: PLC0415
+    from .state.workers import workers_seen  # noqa: PLC0415
+
+    settings = Settings.from_env()
+    try:
+        async with Connection.open(settings) as connection:
+            seen = await workers_seen(connection.reader, connection.keys)
+    except (RedisError, OSError):  # the run is kept: nothing more is to be said
+        return ""
+    alive = [one for one in seen if one.alive(reconcile_seconds=settings.reconcile_seconds)]
+    if not alive:
+        return "no worker lives now: placet worker starts one"
+    agents = frozenset[str]().union(*(one.agents for one in alive))
+    queues = frozenset[str]().union(*(one.queues for one in alive))
+    if run.agent not in agents:
+        return f"no live worker serves {run.agent!r}; known: {', '.join(sorted(agents))}"
+    if run.queue not in queues:
+        return f"no live worker consumes the queue {run.queue!r}; known: {', '.join(sorted(queues))}"
+    if not any(run.agent in one.agents and run.queue in one.queues for one in alive):
+        return f"no live worker serves {run.agent!r} on the queue {run.queue!r}"
+    return ""
 
 
 async def _wait(placet: Placet, run: Run, limit: timedelta | None) -> Run:
@@ -89,7 +123,7 @@ async def _wait(placet: Placet, run: Run, limit: timedelta | None) -> Run:
 @runs.command("list")
 def list_runs(
     *,
-    status: Annotated[RunStatus | None, typer.Option("--status", help="Only with this status.")] = None,
+    status: Annotated[Status | None, typer.Option("--status", help="Only with this status.")] = None,
     agent: OfAgent = None,
     thread: OfThread = None,
     limit: Limit = 100,
@@ -100,14 +134,27 @@ def list_runs(
     if as_json:
         for run in found:
             print_json(as_data(run))
+    elif found:
+        lay_out(runs_table(found))
     else:
-        console().print(runs_table(found) if found else "no runs")
+        say("no runs")
 
 
 @runs.command()
 def show(run_id: RunId, as_json: AsJson = False) -> None:
-    """Show one run: status, input, result or error."""
-    _print(connected(lambda placet: placet.get(run_id)), as_json)
+    """Show one run: status, input, result or error, and what it waits for."""
+
+    async def do(placet: Placet) -> tuple[Run, list[Approval]]:
+        run = await placet.get(run_id)
+        if as_json or run.status != "interrupted":
+            return run, []
+        return run, await placet.approvals(run_id=run_id)
+
+    run, asked = connected(do)
+    if as_json:
+        print_json(as_data(run))
+    else:
+        lay_out(run_details(run, waits_for=reversed(asked)))
 
 
 @runs.command()
@@ -117,14 +164,20 @@ def watch(
     until: Annotated[Until, typer.Option("--until", help="Stop at the next pause or at the end.")] = "end",
     as_json: AsJson = False,
 ) -> None:
-    """Follow a run's events, past ones first."""
+    """Follow a run's events, past ones first; exit 1 if it ends without success."""
+    from .timeline import Timeline  # noqa: PLC0415
+
     timeline = Timeline(as_json=as_json)
 
-    async def do(placet: Placet) -> None:
+    async def do(placet: Placet) -> Run:
         async for event in placet.stream(run_id, after=after, until=until):
-            timeline.event(event)
+            failed = event.type == "run.ended" and not as_json
+            timeline.event(event, error=(await placet.get(run_id)).error if failed else None)
+        return await placet.get(run_id)
 
-    connected(do)
+    run = connected(do)
+    if run.ended and run.status != "success":
+        raise typer.Exit(1)
 
 
 @runs.command()
@@ -143,21 +196,28 @@ def retry(run_id: RunId, as_json: AsJson = False) -> None:
     _print(connected(lambda placet: placet.retry(run_id)), as_json)
 
 
+@threads.command("show")
+def show_thread(thread_id: ThreadId, as_json: AsJson = False) -> None:
+    """Show a thread's newest state."""
+    state = connected(lambda placet: placet.state(thread_id))
+    if as_json:
+        print_json(state)
+    else:
+        lay_out(details({"thread": thread_id, **state}))
+
+
 @threads.command()
-def delete(
-    thread_id: Annotated[str, typer.Argument(metavar="THREAD", help="The thread's id.")],
-    as_json: AsJson = False,
-) -> None:
+def delete(thread_id: ThreadId, as_json: AsJson = False) -> None:
     """Delete a thread: its runs and requests are cancelled, its state is gone."""
     connected(lambda placet: placet.delete_thread(thread_id))
     if as_json:
         print_json({"thread_id": thread_id, "deleted": True})
     else:
-        console().print(f"thread {thread_id} deleted", markup=False)
+        say(f"thread {thread_id} deleted")
 
 
 def _print(run: Run, as_json: bool) -> None:
     if as_json:
         print_json(as_data(run))
     else:
-        console().print(run_details(run))
+        lay_out(run_details(run))

@@ -17,7 +17,7 @@ from .demo_story import DemoFailed, Story
 from .embedded import embedded_server
 from .errors import InvalidDecision
 from .fleet import worker_command, worker_env
-from .output import console, print_json
+from .output import print_json, say
 from .processes import Child, on_stop_signal
 from .settings import Settings
 from .timeline import Timeline
@@ -55,7 +55,7 @@ class Workers:
         )
         self._children[child.pid] = child
         self._watches.add(asyncio.create_task(self._watch(child)))
-        self._timeline.note(datetime.now(UTC), child.pid, "worker.started", "a worker process")
+        self._timeline.note(datetime.now(UTC), child.pid, "worker.started", "a worker process, loading")
 
     async def stop(self, pid: int) -> None:
         """Stop the one that paused: what it held would be lost now."""
@@ -100,7 +100,13 @@ async def demonstrate(*, decide: str | None, as_json: bool) -> int:
     """
     task = asyncio.current_task()
     timeline = Timeline(as_json=as_json)
-    with on_stop_signal(lambda: task and not task.cancelling() and task.cancel()):
+
+    def stop() -> None:
+        if task is not None and not task.cancelling():
+            sys.stderr.write("\nstopped; the demo's server and its run go with it\n")
+            task.cancel()
+
+    with on_stop_signal(stop):
         async with _started(timeline) as (placet, workers):
             telling = asyncio.create_task(_tell(placet, workers, timeline, decide))
             dying = asyncio.create_task(workers.died())
@@ -114,7 +120,7 @@ async def demonstrate(*, decide: str | None, as_json: bool) -> int:
     if as_json:
         print_json(summary)
     else:
-        console().print(summary["message"], markup=False, soft_wrap=True)
+        say(summary["message"])
     return 0
 
 
@@ -134,6 +140,7 @@ async def _started(timeline: Timeline) -> AsyncIterator[tuple[Placet, Workers]]:
         timeline.note(datetime.now(UTC), server.pid, "server.started", f"an embedded Valkey, {server.url}")
         workers = Workers(settings, timeline)
         try:
+            sys.stderr.write("starting two workers…\n")
             await workers.start()
             await workers.start()
             async with Placet.connect(settings=settings) as placet:

@@ -4,40 +4,47 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import signal
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.text import Text
-
+from .dev_files import ProjectFiles
+from .dev_lines import Log, WorkerLines
 from .embedded import embedded_server, port_is_free
-from .errors import InvalidSettings
+from .errors import InvalidAgent, InvalidSettings
 from .fleet import worker_command, worker_env
-from .output import console, plain
 from .processes import Supervisor, on_stop_signal
 from .settings import Settings
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Sequence
+
+    from .langgraph_json import Project
 
 DATA_DIR = Path(".placet")
-_COLOURS = ("cyan", "magenta", "green", "blue", "bright_red", "bright_yellow")
 _GRACE_SECONDS = 2.0
 _MARGIN_SECONDS = 3.0
-_ENDINGS = (".py", ".json", ".toml", ".yaml", ".yml", ".env", ".md", ".txt", ".jinja")
+_SETTLED_SECONDS = 60.0
+"""A worker that fails before that, on a slow machine too, failed at its agents."""
 
 
-async def develop(*, processes: int, redis_url: str | None, port: int, reset: bool) -> int:
+async def develop(*, processes: int, redis_url: str | None, port: int, reset: bool, verbose: bool) -> int:
     """Run until Ctrl-C; 0 then.
 
     Raises:
         InvalidSettings: when the embedded server cannot start, or watchfiles is not installed.
+        InvalidAgent: when there is no `langgraph.json`, or it cannot be used; nothing was started then.
     """
     try:
         import watchfiles  # noqa: F401, PLC0415
     except ImportError:
         raise InvalidSettings("placet dev needs: pip install 'placet[dev-server]'") from None
+    # checked before anything starts; which server it is going to be is not known yet
+    settings = Settings.from_env(redis_url=redis_url or f"redis://127.0.0.1:{port}/0")
+    files = ProjectFiles(_absolute(settings.config))
+    project = files.read()
     log = Log()
     stop = Stop()
     async with contextlib.AsyncExitStack() as stack:
@@ -48,14 +55,20 @@ async def develop(*, processes: int, redis_url: str | None, port: int, reset: bo
                 embedded_server(data_dir=_absolute(DATA_DIR), port=chosen, reset=reset)
             )
             redis_url = server.url
-        log.say(f"server  {redis_url}  (elsewhere: export PLACET_REDIS_URL={redis_url})")
-        settings = Settings.from_env(redis_url=redis_url, broker_url=redis_url)
-        settings = replace(settings, grace_seconds=min(settings.grace_seconds, _GRACE_SECONDS))
-        config = _absolute(settings.config)
-        log.say(f"agents  {config}")
-        changes = _changes(config.parent)
+        found = os.environ.get("PLACET_REDIS_URL") or Settings.from_env({}).redis_url
+        log.say(f"server: {'' if redis_url == found else 'export PLACET_REDIS_URL='}{redis_url}")
+        log.say(f"agents: {project.file}")
+        settings = replace(
+            settings,
+            redis_url=redis_url,
+            broker_url=redis_url,
+            grace_seconds=min(settings.grace_seconds, _GRACE_SECONDS),
+            log_format="json",
+        )
+        lines = WorkerLines(log=log, processes=processes, verbose=verbose)
+        changes = _changes(files, _roots(project))
         async with contextlib.aclosing(changes):
-            await _serve(settings, processes, log=log, stop=stop, changes=changes)
+            await _serve(settings, processes, log=log, lines=lines, stop=stop, files=files, changes=changes)
     log.say("stopped")
     return 0
 
@@ -74,45 +87,40 @@ class Stop:
             self.supervisor.end()
 
 
-class Log:
-    """Prints lines behind the name of their process, in its colour."""
-
-    def __init__(self) -> None:
-        self._console = console()
-        self._colours: dict[int, str] = {}
-
-    def line(self, pid: int, line: str) -> None:
-        """Print what a worker process said."""
-        style = self._colours.setdefault(pid, _COLOURS[len(self._colours) % len(_COLOURS)])
-        self._console.print(Text(f"{pid:>8} | ", style=style), Text.from_ansi(line), sep="", soft_wrap=True)
-
-    def say(self, text: str) -> None:
-        """Print a line of our own."""
-        self._console.print(Text("  placet | ", style="bold"), Text(plain(text)), sep="", soft_wrap=True)
-
-
 async def _serve(
-    settings: Settings, processes: int, *, log: Log, stop: Stop, changes: AsyncGenerator[set[str]]
+    settings: Settings,
+    processes: int,
+    *,
+    log: Log,
+    lines: WorkerLines,
+    stop: Stop,
+    files: ProjectFiles,
+    changes: AsyncGenerator[set[str]],
 ) -> None:
     """Start workers again after each change, until asked to stop."""
     changed = asyncio.ensure_future(anext(changes))
     while not stop.asked.is_set():
+        lines.begin()
         supervisor = stop.supervisor = Supervisor(
             commands=[worker_command(settings, number=number) for number in range(1, processes + 1)],
-            env=worker_env(settings),
-            on_line=log.line,
+            env={**worker_env(settings), "PYTHONUNBUFFERED": "1"},
+            on_line=lines.line,
             say=log.say,
             death_signal=signal.SIGKILL,
+            settled_seconds=_SETTLED_SECONDS,
         )
         serving = asyncio.create_task(supervisor.run())
         await asyncio.wait({serving, changed}, return_when=asyncio.FIRST_COMPLETED)
         if serving.done() and not stop.asked.is_set():
+            files.broken = True
             log.say("waiting for a change")
             asked = asyncio.create_task(stop.asked.wait())
             await asyncio.wait({asked, changed}, return_when=asyncio.FIRST_COMPLETED)
             asked.cancel()
         if changed.done() and not stop.asked.is_set():
             log.say(f"changed: {', '.join(sorted(changed.result()))}; starting the workers again")
+            with contextlib.suppress(InvalidAgent):  # its workers say so
+                files.read()
             changed = asyncio.ensure_future(anext(changes))
             supervisor.end()
         await _ended(supervisor, serving, seconds=settings.grace_seconds + _MARGIN_SECONDS)
@@ -133,14 +141,17 @@ def _absolute(path: str | Path) -> Path:
     return Path(path).resolve()
 
 
-async def _changes(root: Path) -> AsyncGenerator[set[str]]:
-    """Names of the files under `root` that changed, a set for each burst."""
-    from watchfiles import Change, DefaultFilter, awatch  # noqa: PLC0415
+def _roots(project: Project) -> list[Path]:
+    """Where the project's files are, each folder once."""
+    places = {*project.directories, *(source.path.parent for source in project.agents if source.path)}
+    return [one for one in places if not any(one != root and one.is_relative_to(root) for root in places)]
 
-    default = DefaultFilter(ignore_paths=[root / DATA_DIR])
 
-    def is_code(change: Change, path: str) -> bool:
-        return path.endswith(_ENDINGS) and default(change, path)
+async def _changes(files: ProjectFiles, roots: Sequence[Path]) -> AsyncGenerator[set[str]]:
+    """Names of what changed that the workers were started from, a set for each burst of writing."""
+    from watchfiles import DefaultFilter, awatch  # noqa: PLC0415
 
-    async for burst in awatch(root, watch_filter=is_code):
-        yield {str(Path(path).relative_to(root)) for _, path in burst}
+    ignored = DefaultFilter(ignore_paths=[root / DATA_DIR for root in roots])
+    async for burst in awatch(*roots, watch_filter=ignored):
+        if names := files.changed(Path(path) for _, path in burst):
+            yield names

@@ -6,7 +6,7 @@ import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-import structlog
+from .logs import logger
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from .settings import Settings
     from .state.connection import WakeUp
-
-log = structlog.get_logger("placet")
 
 
 class Dispatcher:
@@ -64,7 +62,9 @@ class Dispatcher:
                 app = self._app = self._app or self._made()
                 app.send_task(name, args=[wake_up.run_id], queue=wake_up.queue, retry=False)
             except Exception as error:  # noqa: BLE001 - kombu's transports raise what their clients do
-                log.warning("wakeup.delayed", run_id=wake_up.run_id, error=f"{type(error).__name__}: {error}")
+                logger().warning(
+                    "wakeup.delayed", run_id=wake_up.run_id, error=f"{type(error).__name__}: {error}"
+                )
                 return False
         return True
 

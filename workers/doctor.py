@@ -13,17 +13,19 @@ import redis.asyncio
 from redis.exceptions import RedisError
 from rich.text import Text
 
-from .errors import PlacetError
-from .output import STYLES, console, plain, print_json
+from .errors import InvalidSettings, PlacetError
+from .logs import configure_logs
+from .output import NO_SERVER, STYLES, console, plain, print_json
+from .settings import Settings
 from .state.keys import Keys
+from .state.workers import workers_seen
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from .settings import Settings
-
 _TIMEOUT_SECONDS = 5.0
 _LEAST_VERSION = (6, 2)
+_MOST_NAMES = 10
 _LIBRARIES = ("placet", "langgraph", "langchain", "celery", "redis")
 
 
@@ -37,11 +39,11 @@ class Check:
     advice: str = ""
 
 
-async def examine(settings: Settings, *, as_json: bool) -> int:
-    """Print all checks; 1 if one fails, else 0."""
+async def examine(*, as_json: bool) -> int:
+    """Print all checks of what the environment says; 1 if one fails, else 0."""
     failed = False
     screen = console()
-    async for check in _checks(settings):
+    async for check in _checks():
         failed = failed or check.status == "fail"
         if as_json:
             print_json(asdict(check))
@@ -54,10 +56,16 @@ async def examine(settings: Settings, *, as_json: bool) -> int:
     return int(failed)
 
 
-async def _checks(settings: Settings) -> AsyncIterator[Check]:
+async def _checks() -> AsyncIterator[Check]:
+    try:
+        settings = Settings.from_env()
+    except InvalidSettings as error:
+        yield Check(name="settings", status="fail", found=str(error), advice="nothing starts like this")
+        yield _libraries()
+        return
+    configure_logs(settings)
     client = redis.asyncio.from_url(
         settings.redis_url,
-        decode_responses=True,
         socket_connect_timeout=_TIMEOUT_SECONDS,
         socket_timeout=_TIMEOUT_SECONDS,
     )
@@ -69,7 +77,7 @@ async def _checks(settings: Settings) -> AsyncIterator[Check]:
                 name="server",
                 status="fail",
                 found=f"{_without_password(settings.redis_url)}: {error}",
-                advice="start Redis or Valkey, or set PLACET_REDIS_URL",
+                advice=NO_SERVER,
             )
         else:
             yield _version(settings, info)
@@ -130,18 +138,20 @@ def _persistence(info: dict[str, Any]) -> Check:
 
 
 async def _workers(client: redis.asyncio.Redis, settings: Settings) -> Check:
-    keys = Keys(settings.namespace)
-    seconds, _ = await client.time()
-    since = seconds * 1000 - int(max(settings.lease_seconds, 3 * settings.reconcile_seconds) * 1000)
-    alive = [str(name) for name in await client.zrangebyscore(keys("workers"), since, "+inf")]
-    if not alive:
-        return Check(
-            name="workers",
-            status="warn",
-            found="none alive",
-            advice="start one: placet worker (or placet dev on your own machine)",
-        )
-    return Check(name="workers", status="ok", found=f"{len(alive)} alive: {', '.join(alive[:10])}")
+    seen = await workers_seen(client, Keys(settings.namespace))
+    alive = [one for one in seen if one.alive(reconcile_seconds=settings.reconcile_seconds)]
+    found = f"{len(alive)} alive: {_some([one.id for one in alive])}" if alive else "none alive"
+    if gone := [f"{one.id} (last seen {one.seconds_ago:.0f} s ago)" for one in seen if one not in alive]:
+        found += f"; gone: {_some(gone)}"
+    if alive:
+        return Check(name="workers", status="ok", found=found)
+    advice = "start one: placet worker (or placet dev on your own machine)"
+    return Check(name="workers", status="warn", found=found, advice=advice)
+
+
+def _some(names: list[str]) -> str:
+    rest = len(names) - _MOST_NAMES
+    return ", ".join(names[:_MOST_NAMES]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def _broker(settings: Settings) -> Check:

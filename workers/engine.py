@@ -186,6 +186,7 @@ class Engine:
         """Renew all leases at a third of their length; cancel what is lost or to be cancelled. Never ends."""
         loop = asyncio.get_running_loop()
         renewed = loop.time()
+        failing = False
         while True:
             await asyncio.sleep(self._settings.lease_seconds / 3)
             held = dict(self._held)
@@ -194,11 +195,14 @@ class Engine:
                     {key: one.claim.token for key, one in held.items()}
                 )
             except RetryableError as error:
-                log.warning("leases.not_renewed", error=str(error))
+                if held and not failing:  # the reconciler tells of a store that is away
+                    log.warning("leases.not_renewed", error=str(error))
+                failing = True
                 # past its length a lease may be another worker's: what we do would be refused anyway
                 late = loop.time() - renewed > self._settings.lease_seconds
                 lost, cancelled = (set(held) if late else set()), set()
             else:
+                failing = False
                 renewed = loop.time()
             for run_id in lost | cancelled:
                 _cancel(held[run_id], LOST if run_id in lost else CANCEL)

@@ -35,7 +35,7 @@ class WaitTimeout(RetryableError):
     """Raised when `wait` or `stream` reached its timeout before the run did."""
 
     def __init__(self, run_id: str, seconds: float) -> None:
-        super().__init__(f"run {run_id} did not get there within {seconds:g} s")
+        super().__init__(f"run {run_id} has not ended within {seconds:g} s")
         self.run_id = run_id
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def worker_command(settings: Settings, *, number: int = 1) -> list[str]:
     """The command of one worker process, the `number`-th of this parent."""
     return [
-        *(sys.executable, "-m", "celery", "--app", "placet", "worker", "--pool", "threads"),
+        *(sys.executable, "-m", "celery", "--quiet", "--app", "placet", "worker", "--pool", "threads"),
         *("--concurrency", str(settings.concurrency), "--queues", ",".join(settings.queue_names)),
         *("--hostname", f"placet-{os.getpid()}-{number}@%h", "--loglevel", "INFO"),
         *("--without-gossip", "--without-mingle"),  # a second of start-up, and nothing uses them

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import logging
 import sys
-from typing import TYPE_CHECKING
-
-import structlog
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import structlog
+
     from .settings import Settings
+
+_settings: Settings | None = None
 
 
 def configure_logs(settings: Settings) -> None:
     """Write Placet's own log lines to stderr, as text for people or as JSON lines."""
+    import structlog  # noqa: PLC0415 - a command that logs nothing does not load it
+
     shared: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.processors.add_log_level,
@@ -28,3 +32,20 @@ def configure_logs(settings: Settings) -> None:
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
         cache_logger_on_first_use=True,
     )
+
+
+def configure_logs_later(settings: Settings) -> None:
+    """Do so when `logger` is first called: most commands of the command line log nothing."""
+    global _settings  # noqa: PLW0603 - logging is the process's own matter
+    _settings = settings
+
+
+def logger() -> Any:
+    """Placet's logger, for what seldom logs and is loaded often."""
+    global _settings  # noqa: PLW0603
+    import structlog  # noqa: PLC0415
+
+    if _settings is not None:
+        configure_logs(_settings)
+        _settings = None
+    return structlog.get_logger("placet")

@@ -8,16 +8,22 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
-
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
+
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
 
     from .state.approvals import Approval
     from .state.events import Event
-    from .state.runs import Run
+    from .state.runs import Run, RunError
+
+# rich is imported where something is laid out: a command that prints a line does not load it
+# ruff: noqa: PLC0415
+
+NO_SERVER = "start `placet dev`, or set PLACET_REDIS_URL"
+"""What to do when no server answers."""
 
 STYLES = {
     "pending": "yellow",
@@ -40,7 +46,30 @@ _DAY = 86_400
 
 def console() -> Console:
     """Standard output; a pipe is wide, so that no id is cut."""
+    from rich.console import Console
+
     return Console(width=None if sys.stdout.isatty() else _WIDE, highlight=False)
+
+
+def say(text: str) -> None:
+    """Print a line as it is, but for what could steer the terminal."""
+    sys.stdout.write(plain(text) + "\n")
+    sys.stdout.flush()
+
+
+def warn(text: str, *, as_json: bool) -> None:
+    """Tell on standard error what is doubtful and was done anyway."""
+    line = json.dumps({"warning": text}, ensure_ascii=False) if as_json else f"warning: {plain(text)}"
+    sys.stderr.write(line + "\n")
+
+
+def lay_out(what: Table) -> None:
+    """Print a table, without the blanks that fill its lines."""
+    screen = console()
+    with screen.capture() as captured:
+        screen.print(what)
+    sys.stdout.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
+    sys.stdout.flush()
 
 
 def plain(text: str) -> str:
@@ -90,12 +119,44 @@ def call(approval: Approval, *, limit: int = 60) -> str:
     if approval.kind == "breakpoint":
         return plain(f"breakpoint at {approval.tool}")
     args = approval.args if isinstance(approval.args, dict) else {}
-    text = ", ".join(f"{k}={json.dumps(v, ensure_ascii=False, default=str)}" for k, v in args.items())
-    return compact(f"{approval.tool}({text})", limit=limit)
+    return compact(f"{approval.tool}({_arguments(args)})", limit=limit)
+
+
+def decision_line(approval: Approval) -> str:
+    """What was decided: `approve`, `edit -> amount=21.0`, `reject (no)`, `answer -> false`; or why not."""
+    decision = approval.decision
+    if decision is None:
+        return approval.reason
+    text = str(decision.get("type", ""))
+    if text == "edit":
+        text += f" -> {_arguments(edited_arguments(decision))}"
+    if "message" in decision:
+        text += f" ({decision['message']})"
+    if text == "answer":
+        text += f" -> {json.dumps(decision.get('value'), ensure_ascii=False)}"
+    return plain(text)
+
+
+def edited_arguments(decision: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments that an edit decided."""
+    found: dict[str, Any] = decision.get("edited_action", {}).get("args", {})
+    return found
+
+
+def error_line(error: RunError) -> str:
+    """Why a run failed: `ZeroDivisionError: division by zero (node slow)`."""
+    node = f" (node {error['node']})" if error.get("node") else ""
+    return plain(f"{error['type']}: {error['message']}{node}")
+
+
+def _arguments(args: Mapping[str, Any]) -> str:
+    return ", ".join(f"{k}={json.dumps(v, ensure_ascii=False, default=str)}" for k, v in args.items())
 
 
 def status(name: str) -> Text:
     """A status in its colour."""
+    from rich.text import Text
+
     return Text(name, style=STYLES.get(name, ""))
 
 
@@ -113,20 +174,26 @@ def runs_table(runs: Iterable[Run]) -> Table:
 
 def approvals_table(approvals: Iterable[Approval]) -> Table:
     """One line a request."""
-    table = _table("approval", "status", "what", "agent", "thread", "age", "by")
+    approvals = list(approvals)
+    settled = any(one.status != "pending" for one in approvals)
+    table = _table(
+        *("approval", "status", "what", "agent", "thread", "age"), *(("decision", "by") if settled else ())
+    )
     for one in approvals:
-        table.add_row(
-            one.id,
-            status(one.status),
-            *_texts(call(one), one.agent, one.thread_id, age(one.created_at), one.decided_by or ""),
-        )
+        texts = [call(one), one.agent, one.thread_id, age(one.created_at)]
+        if settled:
+            texts += [compact(decision_line(one)), one.decided_by or ""]
+        table.add_row(one.id, status(one.status), *_texts(*texts))
     return table
 
 
-def run_details(run: Run) -> Table:
-    """A run, one line a field; empty fields are left out."""
+def run_details(run: Run, *, waits_for: Iterable[Approval] = ()) -> Table:
+    """A run, one line a field, with the requests it waits for; empty fields are left out."""
     data = asdict(run)
-    return _details({name: data[name] for name in data if data[name] not in (None, {}, "", 0)})
+    if run.error is not None:
+        data["error"] = error_line(run.error)
+    data["waits for"] = "\n".join(f"{call(one)}: placet approvals show {one.id}" for one in waits_for)
+    return details({name: data[name] for name in data if data[name] not in (None, {}, "", 0)})
 
 
 def approval_details(approval: Approval, *, commands: bool = True) -> Table:
@@ -139,20 +206,25 @@ def approval_details(approval: Approval, *, commands: bool = True) -> Table:
     else:
         fields["tool" if approval.kind == "tool_call" else "node"] = approval.tool
     if approval.args is not None:
-        fields["arguments"] = approval.args
+        fields["arguments" if approval.decision is None else "asked"] = approval.args
     if approval.description:
         fields["description"] = approval.description
     fields |= {"agent": approval.agent, "run": approval.run_id, "thread": approval.thread_id}
     if approval.principal:
         fields["for"] = approval.principal
     if approval.decision is not None:
-        fields |= {"decision": approval.decision, "by": approval.decided_by, "outcome": approval.outcome}
+        if approval.decision.get("type") == "edit":
+            fields["decided"] = edited_arguments(approval.decision)
+            fields["decision"] = "edit"
+        else:
+            fields["decision"] = decision_line(approval)
+        fields |= {"by": approval.decided_by, "outcome": approval.outcome}
     if commands and approval.status == "pending":
         fields["decide"] = "\n".join(
             f"placet {name} {approval.id} --seen {approval.digest}{_OPTIONS.get(name, '')}"
             for name in approval.allowed
         )
-    return _details(fields)
+    return details(fields)
 
 
 _OPTIONS = {
@@ -164,13 +236,19 @@ _OPTIONS = {
 
 
 def _table(*columns: str) -> Table:
+    from rich.table import Table
+
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
         table.add_column(column, no_wrap=column in {"run", "approval", "status", "age"}, overflow="fold")
     return table
 
 
-def _details(fields: dict[str, Any]) -> Table:
+def details(fields: dict[str, Any]) -> Table:
+    """One line a field; a text as it is, other values as JSON."""
+    from rich.table import Table
+    from rich.text import Text
+
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
@@ -188,4 +266,6 @@ def _distance(when: datetime) -> str:
 
 
 def _texts(*values: str) -> list[Text]:
+    from rich.text import Text
+
     return [Text(plain(value)) for value in values]

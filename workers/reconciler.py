@@ -45,13 +45,19 @@ class Reconciler:
     async def run(self) -> None:
         """Look, again and again; backs off while the store is away. Never ends."""
         pause = self._settings.reconcile_seconds
+        failing = False
         while True:
             try:
                 await self.look()
             except RetryableError as error:
-                log.warning("reconciler.failed", error=str(error))
+                if not failing:
+                    log.warning("reconciler.failed", error=str(error))
+                failing = True
                 pause = min(pause * 2, MOST_SECONDS_AWAY)
             else:
+                if failing:
+                    log.info("reconciler.recovered")
+                failing = False
                 pause = self._settings.reconcile_seconds
             await asyncio.sleep(pause * random.uniform(0.8, 1.2))  # noqa: S311 - spreads the workers
 

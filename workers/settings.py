@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from datetime import timedelta
 from math import inf
 from typing import TYPE_CHECKING, get_type_hints
+from urllib.parse import urlsplit
 
 from .errors import InvalidSettings
 
@@ -102,8 +103,7 @@ class Settings:
         for name, least in _LEAST.items():
             if not least <= getattr(self, name) < inf:
                 raise InvalidSettings(f"PLACET_{name.upper()}: must be a number of at least {least:g}")
-        if not self.redis_url.startswith(("redis://", "rediss://", "unix://")):
-            raise InvalidSettings("PLACET_REDIS_URL: must begin with redis://, rediss:// or unix://")
+        _check_redis_url(self.redis_url)
         if not self.namespace or any(c in self.namespace for c in "{} \n"):
             raise InvalidSettings("PLACET_NAMESPACE: must not be empty or hold braces or white space")
         if self.encryption_key and len(self.encryption_key.encode()) not in (16, 24, 32):
@@ -133,3 +133,16 @@ class Settings:
     def lease(self) -> timedelta:
         """A thread's lease."""
         return timedelta(seconds=self.lease_seconds)
+
+
+def _check_redis_url(url: str) -> None:
+    if not url.startswith(("redis://", "rediss://", "unix://")):
+        raise InvalidSettings("PLACET_REDIS_URL: must begin with redis://, rediss:// or unix://")
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError as error:
+        raise InvalidSettings(f"PLACET_REDIS_URL: {error}") from None
+    database = parts.path.strip("/")
+    if parts.scheme != "unix" and database and not database.isdecimal():
+        raise InvalidSettings(f"PLACET_REDIS_URL: the database must be a number, not {database!r}")

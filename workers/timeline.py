@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from .output import as_data, compact, console, plain, print_json
+from .output import as_data, compact, console, error_line, plain, print_json
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from .state.events import Event
+    from .state.runs import RunError
 
 _COLOURS = ("cyan", "magenta", "green", "blue", "bright_red", "bright_yellow")
 _LIMIT = 100
@@ -25,12 +26,15 @@ class Timeline:
         self._console = console()
         self._began: datetime | None = None
         self._colours: dict[int, str] = {}
+        self._calls: dict[str, Any] = {}
 
-    def event(self, event: Event) -> None:
-        """Print one event of the run."""
+    def event(self, event: Event, *, error: RunError | None = None) -> None:
+        """Print one event of the run; `error` is why it failed, if this is its end."""
         if self._as_json:
             print_json(as_data(event))
-        elif event.type != "messages" and (text := describe(event)) is not None:
+        elif (
+            event.type != "messages" and (text := describe(event, error=error, calls=self._calls)) is not None
+        ):
             self._line(event.at, event.pid, event.type, text)
 
     def note(self, at: datetime, pid: int, type_: str, text: str) -> None:
@@ -52,14 +56,21 @@ class Timeline:
             line.append(f"process {pid:<6}", style=style)
         line.append(f"  {type_:<17} ", style="bold")
         line.append(text)
+        line.rstrip()
         self._console.print(line, soft_wrap=True)
 
 
-def describe(event: Event) -> str | None:
-    """What an event says beyond its type, on one line; None if there is nothing to see in it."""
+def describe(
+    event: Event, *, error: RunError | None = None, calls: dict[str, Any] | None = None
+) -> str | None:
+    """What an event says beyond its type, on one line; None if there is nothing to see in it.
+
+    `calls` is what was told of tool calls so far, by their ids: what a node only repeats is left out.
+    """
     data = event.data
     if event.type == "updates" and isinstance(data, dict):
-        text = "; ".join(f"{node}: {_update(update)}" for node, update in data.items() if update)
+        told = {node: _update(update, {} if calls is None else calls) for node, update in data.items()}
+        text = "; ".join(f"{node}: {what}" for node, what in told.items() if what)
         if not text:
             return None
     elif event.type == "run.interrupted":
@@ -67,7 +78,8 @@ def describe(event: Event) -> str | None:
     elif event.type == "approval.decided":
         text = f"{data.get('decision')} by {data.get('reviewer')}: {data.get('approval_id')}"
     elif event.type == "run.ended":
-        text = " ".join(filter(None, (data.get("status"), data.get("reason"))))
+        why = data.get("reason") if error is None else error_line(error)
+        text = " ".join(filter(None, (data.get("status"), why)))
     elif isinstance(data, dict):
         text = ", ".join(f"{name} {compact(value, limit=_LIMIT)}" for name, value in data.items())
     else:
@@ -75,17 +87,25 @@ def describe(event: Event) -> str | None:
     return plain(f"in {'/'.join(event.ns)}: {text}" if event.ns else text)
 
 
-def _update(update: Any) -> str:
+def _update(update: Any, calls: dict[str, Any]) -> str:
+    if not update:
+        return ""
     messages = update.get("messages") if isinstance(update, dict) else None
     if not isinstance(messages, list) or not messages:
         return compact(update, limit=_LIMIT)
-    return ", ".join(_message(message) for message in messages)
+    return ", ".join(filter(None, (_message(message, calls) for message in messages)))
 
 
-def _message(message: Any) -> str:
+def _message(message: Any, told: dict[str, Any]) -> str:
     if not isinstance(message, dict):
         return compact(message, limit=_LIMIT)
     calls = message.get("tool_calls") or []
-    if calls:
-        return ", ".join(f"calls {call.get('name')}({compact(call.get('args'))})" for call in calls)
-    return compact(message.get("content"), limit=_LIMIT)
+    if not calls:
+        return compact(message.get("content"), limit=_LIMIT)
+    new = []
+    for call in calls:
+        what = (call.get("name"), call.get("args"))
+        if call.get("id") is None or told.get(call["id"]) != what:
+            new.append(f"calls {call.get('name')}({compact(call.get('args'))})")
+            told[call.get("id")] = what
+    return ", ".join(new)

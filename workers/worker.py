@@ -10,12 +10,14 @@ import socket
 import sys
 import threading
 import time
+import warnings
 from contextlib import AsyncExitStack, suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import structlog
 from celery import signals
+from celery.exceptions import SecurityWarning
 
 from .checkpoint import checkpointer, store
 from .dispatch import Dispatcher
@@ -150,6 +152,12 @@ def current_worker() -> Worker:
     """The worker of this process; Celery's signals make it."""
     assert _worker is not None  # noqa: S101 - tasks run in a started worker
     return _worker
+
+
+@signals.celeryd_init.connect
+def _ignore_superuser(**_: object) -> None:
+    """What Celery warns root of are messages that could run code; ours hold a run id, as JSON."""
+    warnings.filterwarnings("ignore", category=SecurityWarning)
 
 
 @signals.celeryd_init.connect

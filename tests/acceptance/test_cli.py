@@ -112,6 +112,52 @@ async def test_enqueue_waits_for_the_end(fleet: Fleet) -> None:
     assert (status, json.loads(out)["error"]["message"]) == (1, "no model")
 
 
+async def test_a_failed_run_says_why(fleet: Fleet) -> None:
+    await fleet.start()
+    [run] = await cli_json(fleet, "enqueue", "failing_model", "--input", INPUT)
+    status, out, _ = await cli(fleet, "runs", "watch", run["id"])
+    assert status == 1
+    assert out.splitlines()[-1].endswith("error ConnectionError: no model (node model)")
+    assert [line for line in out.splitlines() if line.endswith(" ")] == []
+    _, shown, _ = await cli(fleet, "runs", "show", run["id"])
+    assert "ConnectionError: no model (node model)" in shown
+
+
+async def test_a_paused_run_names_what_it_waits_for(fleet: Fleet) -> None:
+    await fleet.start()
+    [run] = await cli_json(fleet, "enqueue", "batched", "--input", INPUT, "--thread", "t-1")
+    await cli_json(fleet, "runs", "watch", run["id"], "--until", "pause")
+    asked = await cli_json(fleet, "approvals", "list")
+    _, shown, _ = await cli(fleet, "runs", "show", run["id"])
+    assert all(f"placet approvals show {approval['id']}" in shown for approval in asked)
+    await cli_json(fleet, "reject", asked[0]["id"], "--message", "no", "--reviewer", "ann")
+    _, table, _ = await cli(fleet, "approvals", "list", "--all")
+    assert "reject (no)" in table
+    assert [line for line in table.splitlines() if line.endswith(" ")] == []
+    [state] = await cli_json(fleet, "threads", "show", "t-1")
+    assert state["run_id"] == run["id"]
+    assert len(state["values"]["messages"]) == 2
+
+
+async def test_it_warns_of_a_run_that_no_live_worker_takes(fleet: Fleet) -> None:
+    status, _, err = await cli(fleet, "enqueue", "batched", "--input", INPUT)
+    assert (status, err) == (0, "warning: no worker lives now: placet worker starts one\n")
+    [worker] = await fleet.start()
+    _, _, err = await cli(fleet, "enqueue", "bached", "--input", INPUT)
+    assert err.startswith("warning: no live worker serves 'bached'; known: ")
+    _, _, err = await cli(fleet, "enqueue", "batched", "--input", INPUT, "--queue", "q")
+    assert err == f"warning: no live worker consumes the queue 'q'; known: {fleet.settings.queues}\n"
+    _, _, err = await cli(fleet, "enqueue", "batched", "--input", INPUT)
+    assert err == ""
+    worker.kill()
+
+    async def gone() -> str:
+        found = {check["name"]: check["found"] for check in await cli_json(fleet, "doctor")}["workers"]
+        return found if f":{worker.pid} (last seen " in found else ""
+
+    assert (await wait_until(gone)).startswith("none alive; gone: ")
+
+
 async def test_watching_ends_quietly_with_ctrl_c(fleet: Fleet) -> None:
     await fleet.start()
     process = await start("approvals", "watch", "--json", env=fleet.env())
@@ -125,10 +171,19 @@ async def test_watching_ends_quietly_with_ctrl_c(fleet: Fleet) -> None:
 
 
 async def test_wrong_usage_is_one_line_and_status_2(fleet: Fleet) -> None:
-    for args in (["enqueue", "x"], ["enqueue", "x", "--input", "{"], ["runs", "list", "--status", "odd"]):
+    for args, says in {
+        ("enqueue", "x"): "see placet enqueue --help",
+        ("enqueue", "x", "--input", "{"): "not JSON",
+        ("enqueue", "x", "--input", "{}", "--timeout", "3s"): "--wait",
+        ("runs", "list", "--status", "odd"): "'--status': 'odd' is not one of 'pending', ",
+        ("approve", "x", "--reviewer", ""): "--reviewer",
+        ("answer", "x", "--value", "yes"): "--value '\"yes\"'",
+        ("odd",): "see placet --help",
+    }.items():
         status, out, err = await cli(fleet, *args)
         assert (status, out, len(err.splitlines())) == (2, "", 1)
         assert err.startswith("error: ")
+        assert says in err
 
 
 async def test_errors_are_one_line_and_status_1(fleet: Fleet) -> None:
@@ -137,6 +192,7 @@ async def test_errors_are_one_line_and_status_1(fleet: Fleet) -> None:
     fleet.settings = type(fleet.settings).from_env({}, redis_url="redis://127.0.0.1:1/0")
     status, down = await error(fleet, "runs", "list")
     assert (status, down["type"]) == (1, "StoreUnavailable")
+    assert down["message"].endswith("start `placet dev`, or set PLACET_REDIS_URL")
 
 
 async def test_doctor_finds_what_is_wrong(fleet: Fleet) -> None:
@@ -155,8 +211,28 @@ async def test_doctor_finds_what_is_wrong(fleet: Fleet) -> None:
     status, out, err = await cli(fleet, "doctor", "--json")
     assert status == 1
     assert "secret" not in out + err
+    process = await start("doctor", "--json", env=fleet.env(PLACET_REDIS_URL="http://foo"))
+    settings = json.loads((await process.communicate())[0].splitlines()[0])
+    assert (process.returncode, settings["name"], settings["status"]) == (1, "settings", "fail")
+    assert "PLACET_REDIS_URL" in settings["found"]
     names = {line["name"] for line in map(json.loads, out.splitlines()) if line["status"] == "fail"}
     assert names == {"server", "broker", "agents"}
+
+
+async def test_a_worker_starts_without_a_banner(fleet: Fleet) -> None:
+    process = await start("worker", env=fleet.env())
+    assert process.stderr is not None
+    try:
+        async with asyncio.timeout(PATIENCE):
+            err = await process.stderr.readuntil(b" ready.\n")
+            process.send_signal(signal.SIGTERM)
+            out, _ = await process.communicate()
+        assert b"[config]" not in out + err
+        assert b"Warning" not in err
+        assert b"worker.started" in err
+    finally:
+        if process.returncode is None:
+            process.kill()
 
 
 async def test_worker_keeps_processes_alive_and_stops_warm(fleet: Fleet) -> None:

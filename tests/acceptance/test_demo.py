@@ -62,9 +62,10 @@ async def test_another_process_finishes_what_was_decided(decision: str) -> None:
 
 async def test_a_person_edits_in_the_terminal() -> None:
     """A bare Enter asks again, keeps an argument, and decides nothing."""
-    status, lines, err = await demo(stdin="\nedit\n\ntwenty\n20\n")
+    status, lines, err = await demo(stdin="\nedit\nback\nedit\n\ntwenty\n20\n")
     assert status == 0, err
     assert "Nothing is decided yet" in err
+    assert "That is not a number." in err
     assert lines[-1]["args"] == {"order_id": "A-17", "amount": 20}
 
 
@@ -73,7 +74,9 @@ async def test_nothing_is_decided_without_a_decision(stdin: str) -> None:
     status, lines, err = await demo(stdin=stdin)
     assert status == 1
     assert "approval.decided" not in {line["type"] for line in lines}
-    assert json.loads(err.splitlines()[-1])["error"]["type"] == "EndOfInput"
+    error = json.loads(err.splitlines()[-1])["error"]
+    assert error["type"] == "EndOfInput"
+    assert "nothing was decided" in error["message"]
 
 
 async def test_the_timeline_ends_with_what_happened() -> None:
@@ -97,5 +100,5 @@ async def test_a_stopped_demo_leaves_nothing(which: signal.Signals) -> None:
         process.send_signal(which)
         _, err = await process.communicate()
     assert process.returncode == 130
-    assert err == b""
+    assert err == b"\nstopped; the demo's server and its run go with it\n"
     assert [child for child in children if child.is_running()] == []

@@ -23,11 +23,12 @@ PATIENCE = 90
 AGENT = """
 from typing import TypedDict
 from langgraph.graph import StateGraph
+import words
 
 class State(TypedDict, total=False):
     said: str
 
-agent = StateGraph(State).add_node("say", lambda state: {"said": "WORD"})
+agent = StateGraph(State).add_node("say", lambda state: {"said": words.WORD})
 agent.set_entry_point("say")
 """
 
@@ -48,7 +49,8 @@ class Dev:
         return f"redis://127.0.0.1:{self.port}/0"
 
     def write(self, word: str) -> None:
-        (self.folder / "agent.py").write_text(AGENT.replace("WORD", word))
+        (self.folder / "agent.py").write_text(AGENT)
+        (self.folder / "words.py").write_text(f"WORD = {word!r}\n")
 
     async def start(self, *options: str) -> None:
         self.process = await asyncio.create_subprocess_exec(
@@ -85,13 +87,14 @@ class Dev:
 async def test_it_follows_the_code_keeps_data_and_ends_clean(tmp_path: Path) -> None:
     dev = Dev(tmp_path)
     await dev.start()
-    await dev.line(" ready.")
+    await dev.line("ready: 1 worker, agents: sayer")
     async with Placet.connect(dev.url) as placet:
         first = await placet.wait((await placet.enqueue("sayer", {})).id, timeout=PATIENCE)
         assert first.result == {"said": "one"}
-        dev.write("two")
-        await dev.line("changed: agent.py")
-        await dev.line(" ready.")
+        (tmp_path / "client.py").write_text("a client's script: no worker imports it")
+        (tmp_path / "words.py").write_text("WORD = 'two'")
+        await dev.line("changed: words.py")
+        await dev.line("ready: 1 worker, agents: sayer")
         second = await placet.wait((await placet.enqueue("sayer", {})).id, timeout=PATIENCE)
         assert second.result == {"said": "two"}
 
@@ -107,12 +110,45 @@ async def test_it_follows_the_code_keeps_data_and_ends_clean(tmp_path: Path) -> 
     await dev.line("waiting for a change")
     async with Placet.connect(dev.url) as placet:
         assert (await placet.get(first.id)).result == {"said": "one"}
+    assert sum("graphs.sayer" in line for line in dev.said) == 1
     dev.write("three")
-    await dev.line(" ready.")
+    await dev.line("ready: 1 worker, agents: sayer")
     await dev.stop()
 
     await dev.start("--reset")
-    await dev.line(" ready.")
+    await dev.line("ready: 1 worker, agents: sayer")
     async with Placet.connect(dev.url) as placet:
         assert await placet.runs() == []
     await dev.stop()
+
+
+async def test_it_says_what_matters_and_nothing_else(tmp_path: Path) -> None:
+    dev = Dev(tmp_path)
+    (tmp_path / "agent.py").write_text(AGENT + "agent = agent.compile(interrupt_before=['say'])\n")
+    await dev.start("--processes", "2")
+    await dev.line("ready: 2 workers, agents: sayer")
+    await dev.line("try: placet enqueue sayer --input ")
+    async with Placet.connect(dev.url) as placet:
+        run = await placet.enqueue("sayer", {})
+        await placet.wait(run.id, until="pause", timeout=PATIENCE)
+        [asked] = await placet.approvals()
+        await dev.line(f"approval {asked.id} waits: placet approve {asked.id}")
+        await placet.decide(asked.id, {"type": "approve"}, reviewer="ann")
+        await dev.line(f"run {run.id} ended: success")
+        failing = await placet.enqueue("nobody", {})
+        await dev.line(f"run {failing.id} ended: error, UnknownAgent: ")
+    assert [line for line in dev.said if "  placet | " not in line] == []
+    await dev.stop()
+
+
+async def test_it_starts_nothing_without_a_langgraph_json(tmp_path: Path) -> None:
+    dev = Dev(tmp_path)
+    for text in ("{", '{"graphs": {"sayer": "./agent.py"}}', None):
+        config = tmp_path / "langgraph.json"
+        config.write_text(text) if text else config.unlink()
+        await dev.start()
+        out, _ = await dev.process.communicate()
+        assert dev.process.returncode == 1
+        assert out.decode().startswith("error: ")
+        assert len(out.decode().splitlines()) == 1
+        assert not (tmp_path / ".placet").exists()

@@ -86,15 +86,17 @@ async def test_per_call_each_is_delivered_when_it_is_decided(fleet: Fleet, place
     assert [len(fleet.effects(name)) for name in ("pay", "mail", "look_up")] == [1, 1, 1]
 
 
-@pytest.mark.parametrize("value", [False, 0, "", None, [], {"a": 1}, "日本語 🚀"])
-async def test_falsy_answers_arrive_as_they_are(fleet: Fleet, placet: Placet, value: Any) -> None:
+async def test_falsy_answers_arrive_as_they_are(fleet: Fleet, placet: Placet) -> None:
     await fleet.start()
-    run = await placet.enqueue("parallel", {})
-    left, right = sorted(await paused(placet, run), key=lambda one: str(one.value))
-    await placet.decide(left.id, {"type": "answer", "value": value}, reviewer="ann")
-    await placet.decide(right.id, {"type": "answer", "value": "R"}, reviewer="ann")
-    run = await end(placet, run)
-    assert (run.result["left"], run.result["right"]) == (value, "R")
+    values: list[Any] = [False, 0, "", None, [], {"a": 1}, "日本語 🚀"]
+    for value in values:
+        run = await placet.enqueue("parallel", {})
+        left, right = sorted(await paused(placet, run), key=lambda one: str(one.value))
+        await placet.decide(left.id, {"type": "answer", "value": value}, reviewer="ann")
+        await placet.decide(right.id, {"type": "answer", "value": "R"}, reviewer="ann")
+        run = await end(placet, run)
+        assert (run.result["left"], run.result["right"]) == (value, "R")
+        assert type(run.result["left"]) is type(value)
 
 
 async def test_two_questions_in_one_node(fleet: Fleet, placet: Placet) -> None:

@@ -146,7 +146,7 @@ async def test_wait_returns_at_a_pause_and_at_the_end(core: Core) -> None:
 
 async def test_wait_is_over_after_its_timeout(core: Core) -> None:
     await core.enqueue()
-    with pytest.raises(WaitTimeout, match=r"run r1 did not get there within 0\.05 s") as caught:
+    with pytest.raises(WaitTimeout, match=r"run r1 has not ended within 0\.05 s") as caught:
         await core.placet.wait("r1", timeout=0.05)
     assert caught.value.run_id == "r1"
     assert (await core.placet.get("r1")).status == "pending"

@@ -145,7 +145,7 @@ async def test_only_a_failed_run_can_be_retried(core: Core) -> None:
     with pytest.raises(Conflict, match="it is pending"):
         await core.placet.retry("r1")
     await core.finish(await core.claim())
-    with pytest.raises(Conflict, match="it is success"):
+    with pytest.raises(Conflict, match="it ended as success; only a failed run can be retried"):
         await core.placet.retry("r1")
 
 

@@ -114,7 +114,7 @@ def test_the_functional_api_s_input_and_result() -> None:
 
 
 async def test_a_pydantic_result_survives_the_checkpoint_in_strict_mode() -> None:
-    async def ask(state: dict[str, Any]) -> dict[str, Any]:
+    async def ask(state: Any) -> dict[str, Any]:
         interrupt("go on?")
         return {}
 
@@ -124,7 +124,7 @@ async def test_a_pydantic_result_survives_the_checkpoint_in_strict_mode() -> Non
     agent = create_agent(
         ScriptedModel(script=[Step(calls=[Call("Answer", {"leaf": {"n": 1}})])]), response_format=Answer
     )
-    graph = StateGraph(Outer).add_node("agent", agent).add_node("ask", ask)  # type: ignore[type-var, unused-ignore]
+    graph = StateGraph(Outer).add_node("agent", agent).add_node("ask", ask)
     compiled = graph.add_edge(START, "agent").add_edge("agent", "ask").compile()
     agents = Agents(agents={}, checkpointer=InMemorySaver())
     attached = agents._attach("outer", compiled)

@@ -3,12 +3,13 @@ from __future__ import annotations
 import io
 import json
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from rich.console import Console
 
 from placet.cli_approvals import decided
+from placet.cli_runs import Status
 from placet.output import (
     age,
     approval_details,
@@ -20,7 +21,7 @@ from placet.output import (
     runs_table,
 )
 from placet.state.approvals import Approval
-from placet.state.runs import Run
+from placet.state.runs import Run, RunStatus
 
 NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)
 
@@ -95,8 +96,23 @@ def test_details_show_all_arguments_and_the_commands_that_decide() -> None:
     assert '"amount": 42.0' in shown
     assert "placet edit ap-1 --seen abc --args JSON" in shown
     assert "placet respond" not in shown
+    assert "asked" not in shown
     late = an_approval(status="decided", decision={"type": "approve"}, decided_by="alice", decided_at=NOW)
     assert "placet approve" not in printed(approval_details(late))
+
+
+def test_an_edit_shows_what_was_asked_and_what_was_decided() -> None:
+    decision = {"type": "edit", "edited_action": {"name": "refund", "args": {"amount": 21.0}}}
+    edited = an_approval(status="decided", decision=decision, decided_by="alice", decided_at=NOW)
+    lines = printed(approval_details(edited)).splitlines()
+    labels = [line.split()[0] for line in lines if not line.startswith(" ")]
+    assert labels[3:5] == ["asked", "agent"]
+    assert labels[-4:] == ["decided", "decision", "by", "outcome"]
+    assert "edit -> amount=21.0" in printed(approvals_table([edited]))
+
+
+def test_the_command_line_takes_the_status_of_every_run() -> None:
+    assert get_args(Status) == get_args(RunStatus)
 
 
 def test_tables_have_a_line_each_with_whole_ids() -> None:

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from placet.state.events import Event, EventType
 from placet.timeline import describe
+
+if TYPE_CHECKING:
+    from placet.state.runs import RunError
 
 
 def an_event(type_: EventType, data: Any, ns: tuple[str, ...] = ()) -> Event:
@@ -42,3 +45,24 @@ def test_an_event_is_one_line(type_: EventType, data: Any, line: str | None) -> 
 
 def test_a_subgraphs_event_names_it() -> None:
     assert describe(an_event("updates", {"n": {"x": 1}}, ("inner", "deep"))) == 'in inner/deep: n: {"x": 1}'
+
+
+def test_a_call_that_a_node_repeats_is_told_once() -> None:
+    calls: dict[str, Any] = {}
+    call = {"id": "c-1", "name": "pay", "args": {"n": 1}}
+    asks = {"type": "ai", "content": "", "tool_calls": [call]}
+    refused = {"type": "tool", "content": "no"}
+
+    def told(node: str, *messages: dict[str, Any]) -> str | None:
+        return describe(an_event("updates", {node: {"messages": list(messages)}}), calls=calls)
+
+    assert told("model", asks) == 'model: calls pay({"n": 1})'
+    assert told("gate", asks) is None
+    assert told("gate", asks, refused) == "gate: no"
+    assert told("gate", asks | {"tool_calls": [call | {"args": {"n": 2}}]}) == 'gate: calls pay({"n": 2})'
+
+
+def test_the_end_of_a_failed_run_says_why() -> None:
+    ended = an_event("run.ended", {"status": "error", "reason": "an error ended the run"})
+    error: RunError = {"type": "ZeroDivisionError", "message": "division by zero", "node": "slow"}
+    assert describe(ended, error=error) == "error ZeroDivisionError: division by zero (node slow)"

@@ -3,7 +3,11 @@ local run = ARGV[1]
 local r = redis.call('HMGET', K.run(run), 'status', 'thread_id')
 local thread = r[2]
 if not r[1] then return {'missing', '', WOKEN} end
-if r[1] ~= 'error' and r[1] ~= 'timeout' then return {'conflict', 'it is ' .. r[1], WOKEN} end
+if r[1] ~= 'error' and r[1] ~= 'timeout' then
+  local ended = r[1] == 'success' or r[1] == 'cancelled'
+  local is = ended and 'it ended as ' or 'it is '
+  return {'conflict', is .. r[1] .. '; only a failed run can be retried', WOKEN}
+end
 local t = redis.call('HMGET', K.thread(thread), 'last_run', 'deleted_at')
 if t[2] then return {'conflict', 'its thread was deleted', WOKEN} end
 if not t[1] then return {'conflict', 'its thread was deleted', WOKEN} end

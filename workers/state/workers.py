@@ -1,0 +1,55 @@
+"""What workers say of themselves, and which of them still do."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from redis.asyncio import Redis
+
+    from .keys import Keys
+
+_LEAST_SECONDS = 5.0
+_LOOKS = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerSeen:
+    """A worker process, `host:pid`, and when it was last heard of."""
+
+    id: str
+    seconds_ago: float
+    agents: frozenset[str] = frozenset()
+    queues: frozenset[str] = frozenset()
+
+    def alive(self, *, reconcile_seconds: float) -> bool:
+        """Whether it can still be taken to live: each look of its reconciler is a sign of life."""
+        return self.seconds_ago <= max(_LEAST_SECONDS, _LOOKS * reconcile_seconds)
+
+
+async def workers_seen(redis: Redis, keys: Keys) -> list[WorkerSeen]:
+    """All workers of the last hour, the one heard of last first; `redis` replies with bytes.
+
+    Raises:
+        RedisError, OSError: when the server does not answer.
+    """
+    seconds, microseconds = await redis.time()
+    now = seconds + microseconds / 1_000_000
+    listed: Any = await redis.zrevrange(keys("workers"), 0, -1, withscores=True)
+    pipeline = redis.pipeline(transaction=False)
+    for name, _ in listed:
+        pipeline.hget(keys("worker", name.decode()), "facts")
+    found = []
+    for (name, seen_ms), text in zip(listed, await pipeline.execute(), strict=True):
+        facts = json.loads(text or "{}")
+        found.append(
+            WorkerSeen(
+                id=name.decode(),
+                seconds_ago=max(0.0, now - seen_ms / 1000),
+                agents=frozenset(facts.get("agents", ())),
+                queues=frozenset(facts.get("queues", ())),
+            )
+        )
+    return found
