@@ -111,7 +111,7 @@ class StackSaver(AsyncRedisSaver):
         checkpoint: Checkpoint,
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
-        stream_mode: str = "values",
+        stream_mode: str = "",  # noqa: ARG002 - the original's name
     ) -> RunnableConfig:
         """Store a checkpoint, with the metadata that its config holds."""
         metadata = get_checkpoint_metadata(config, metadata)
@@ -119,7 +119,8 @@ class StackSaver(AsyncRedisSaver):
         configurable.setdefault("checkpoint_ns", "")
         plain: RunnableConfig = {"configurable": configurable}
         async with _answers():
-            return await super().aput(plain, checkpoint, metadata, new_versions, stream_mode)
+            # in its own modes the original stores once more when cancelled: we may have lost the lease
+            return await super().aput(plain, checkpoint, metadata, new_versions, stream_mode="none")
 
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
