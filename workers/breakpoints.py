@@ -51,6 +51,29 @@ async def due_breakpoint(graph: Graph, state: StateSnapshot) -> StaticBreakpoint
     return None
 
 
+async def pass_leftovers(graph: Graph, state: StateSnapshot) -> None:
+    """Mark channels that the graph does not have as seen, so that its breakpoint can be passed.
+
+    A thread may hold channels of another agent, or of a state key that a deployment dropped. On a resume
+    LangGraph marks the graph's own channels as seen, then finds the others to be news since the last
+    resume: it would stop at the same breakpoint for ever.
+    """
+    saver: Any = graph.checkpointer
+    saved = await saver.aget_tuple(state.config)
+    if saved is None:
+        return
+    checkpoint = saved.checkpoint
+    left = {k: v for k, v in checkpoint["channel_versions"].items() if k not in graph.channels}
+    seen = checkpoint["versions_seen"].get(_INTERRUPT, {})
+    if all(seen.get(channel) == version for channel, version in left.items()):
+        return
+    checkpoint["versions_seen"] = {**checkpoint["versions_seen"], _INTERRUPT: {**seen, **left}}
+    configurable = {**saved.config["configurable"], "checkpoint_id": None}
+    if saved.parent_config is not None:
+        configurable["checkpoint_id"] = saved.parent_config["configurable"]["checkpoint_id"]
+    await saver.aput({"configurable": configurable}, checkpoint, saved.metadata, {})
+
+
 def _updated_since_resume(checkpoint: Checkpoint) -> bool:
     seen = checkpoint["versions_seen"].get(_INTERRUPT, {})
     return any(

@@ -26,6 +26,8 @@ log = structlog.get_logger("placet")
 CANCEL, LOST, STOP = "cancelled", "lease lost", "worker stops"
 CANCEL_TIMES, CANCEL_SECONDS = 3, 4.0
 """How often a stopping worker cancels what does not end, and how long it waits for that each time."""
+MOST_ERROR_TEXT = 10_000
+"""Characters of an exception's text that are kept with its run."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -108,8 +110,8 @@ class Engine:
             return await self._give_back(held, reason=STOP, count_attempt=False)
         except RetryableError:
             raise
-        except Exception as error:
-            # whatever an agent raises ends its run, as data; only the log has the traceback
+        except BaseException as error:
+            # as data; only the log has the traceback
             log.exception("run.failed")
             return await self._finish(held, "error", error=run_error(error), reason="an error ended the run")
 
@@ -194,9 +196,10 @@ class Engine:
                 lost, cancelled = await self._leases.renew(
                     {key: one.claim.token for key, one in held.items()}
                 )
-            except RetryableError as error:
-                if held and not failing:  # the reconciler tells of a store that is away
-                    log.warning("leases.not_renewed", error=str(error))
+            except Exception as error:
+                known = isinstance(error, RetryableError)
+                if not failing and (held or not known):  # the reconciler tells of a store that is away
+                    log.warning("leases.not_renewed", error=str(error), exc_info=not known)
                 failing = True
                 # past its length a lease may be another worker's: what we do would be refused anyway
                 late = loop.time() - renewed > self._settings.lease_seconds
@@ -232,11 +235,14 @@ def _cancel(held: _Held, why: str) -> None:
 
 
 def run_error(error: BaseException) -> RunError:
-    """An exception as data: class name, text, and the node that LangGraph says it came from."""
+    """An exception as data: class name, text (shortened), and the node that LangGraph says it came from."""
     node = None
     for note in getattr(error, "__notes__", ()):
         if note.startswith("During task with name '"):
             node = note.split("'")[1]
             break
     name = type(error).__name__
-    return {"type": name, "message": str(error) or name, "node": node}
+    text = (str(error) or name).encode("utf-8", "backslashreplace").decode()
+    if len(text) > MOST_ERROR_TEXT:
+        text = text[:MOST_ERROR_TEXT] + f" … ({len(text)} characters)"
+    return {"type": name, "message": text, "node": node}

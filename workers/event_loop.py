@@ -48,7 +48,12 @@ class EventLoop:
     def _run(self) -> None:
         asyncio.set_event_loop(self.loop)
         self.loop.call_soon(self._pulse)
-        self.loop.run_forever()
+        while not self._stopped.is_set():
+            try:
+                self.loop.run_forever()
+            except (SystemExit, KeyboardInterrupt):
+                # from an agent's task: asyncio hands it to whoever waits there, and lets it out of the loop
+                log.warning("loop.interrupted")
         self.loop.close()
 
     def _pulse(self) -> None:

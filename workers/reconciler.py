@@ -49,9 +49,10 @@ class Reconciler:
         while True:
             try:
                 await self.look()
-            except RetryableError as error:
+            except Exception as error:
                 if not failing:
-                    log.warning("reconciler.failed", error=str(error))
+                    known = isinstance(error, RetryableError)
+                    log.warning("reconciler.failed", error=str(error), exc_info=not known)
                 failing = True
                 pause = min(pause * 2, MOST_SECONDS_AWAY)
             else:

@@ -14,7 +14,7 @@ from langgraph.runtime import RunControl
 from langgraph.types import Command, StreamMode
 
 from .answers import resume_map
-from .breakpoints import due_breakpoint, has_breakpoints
+from .breakpoints import due_breakpoint, has_breakpoints, pass_leftovers
 from .encoding import dump_shown
 from .errors import ThreadExpired
 from .event_writer import EventWriter
@@ -174,6 +174,7 @@ class Segment:
             approved = {a.interrupt_id for a in claim.answers if a.mode == "static"}
             if not approved & {request.interrupt_id for request in pause.requests}:
                 return await self._paused(state)
+            await pass_leftovers(self._graph, state)
         waiting = {interrupt.id for interrupt in state.interrupts}
         deliver = {key: answer for key, answer in resume.items() if key in waiting}
         return _Start(Command(resume=deliver) if deliver else None)

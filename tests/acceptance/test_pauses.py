@@ -160,6 +160,20 @@ async def test_a_static_breakpoint_approved(fleet: Fleet, placet: Placet, agent:
     assert len(fleet.effects("act")) == 1
 
 
+async def test_a_breakpoint_on_a_thread_that_another_agent_has_used(fleet: Fleet, placet: Placet) -> None:
+    """The other agent's channels are no news: an approved breakpoint is passed, once."""
+    await fleet.start()
+    other = await placet.enqueue("parallel", {}, thread_id="shared")
+    for asked in await paused(placet, other):
+        await placet.decide(asked.id, {"type": "answer", "value": 1}, reviewer="ann")
+    await end(placet, other)
+    run = await placet.enqueue("before", {}, thread_id="shared")
+    (stop,) = await paused(placet, run)
+    await placet.decide(stop.id, APPROVE, reviewer="ann")
+    assert (await end(placet, run)).result["steps"] == ["plan", "act", "finish"]
+    assert len(await placet.approvals(status=None, run_id=run.id)) == 1
+
+
 async def test_a_static_breakpoint_rejected_cancels_the_run(fleet: Fleet, placet: Placet) -> None:
     run, (stop,) = await pause(fleet, placet, "before", {})
     await placet.decide(stop.id, {"type": "reject"}, reviewer="ann")

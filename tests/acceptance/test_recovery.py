@@ -110,3 +110,23 @@ async def test_failing_agents(fleet: Fleet, placet: Placet) -> None:
     assert after.status == "success", after.error
     kinds = [message["type"] for message in after.result["messages"]]
     assert kinds == ["human", "ai", "tool", "human", "ai", "tool", "ai"]
+
+
+async def test_agents_that_quit_end_their_run_and_not_the_worker(fleet: Fleet, placet: Placet) -> None:
+    (worker,) = await fleet.start()
+    expected = {
+        ("quits_async", "exit"): "SystemExit",
+        ("quits_async", "interrupt"): "KeyboardInterrupt",
+        ("quits_async", "own"): "OwnSignal",
+        ("quits_sync", "3"): "SystemExit",
+    }
+    for (agent, how), name in expected.items():
+        run = await placet.enqueue(agent, {"how": how})
+        run = await placet.wait(run.id, timeout=PATIENCE)
+        assert run.status == "error"
+        assert run.error is not None
+        assert (run.error["type"], run.attempt) == (name, 1)
+    run = await placet.enqueue("plain", human("go"))
+    assert (await placet.wait(run.id, timeout=PATIENCE)).status == "success"
+    worker.send(signal.SIGTERM)
+    assert await worker.ended() == 0

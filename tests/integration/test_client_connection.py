@@ -184,3 +184,24 @@ def redis_url_sync(server: Any) -> str:
     with redis.Redis.from_url(url) as client:
         client.flushdb()
     return url
+
+
+async def test_scripts_run_while_somebody_empties_the_script_cache(core: Core) -> None:
+    async def flush() -> None:
+        while True:
+            await core.redis.script_flush()
+
+    flushing = asyncio.create_task(flush())
+    runs = await asyncio.gather(*(core.placet.enqueue("agent", {"n": n}) for n in range(100)))
+    assert {run.status for run in runs} == {"pending"}
+    flushing.cancel()
+    await asyncio.wait([flushing])
+
+
+async def test_many_wait_on_one_client(redis_url: str) -> None:
+    """More than redis-py's pools hold when they are not told otherwise."""
+    async with Placet.connect(redis_url) as client:
+        run = await client.enqueue("agent", {})
+        waits = (client.wait(run.id, timeout=1) for _ in range(150))
+        ends = await asyncio.gather(*waits, return_exceptions=True)
+    assert {type(end) for end in ends} == {WaitTimeout}

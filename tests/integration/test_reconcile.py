@@ -1,9 +1,10 @@
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from core import request
+from structlog.testing import capture_logs
 
 if TYPE_CHECKING:
     from core import Core
@@ -85,3 +86,23 @@ async def test_a_look_is_a_sign_of_life(core: Core) -> None:
     await core.redis.zadd(core.connection.keys("workers"), {"gone": 1})
     await core.look()
     assert await core.redis.zrange(core.connection.keys("workers"), 0, -1) == [b"w1"]
+
+
+async def test_a_broken_record_does_not_keep_others_from_going_on(core: Core) -> None:
+    """A timer or a wake-up of a run that is not there, or whose key holds something else."""
+    await core.enqueue(start_at=datetime.now(UTC) + timedelta(hours=1))
+    await core.make_due()
+    timers, outbox = core.connection.keys("timers"), core.connection.keys("outbox", "placet")
+    await core.redis.set(core.connection.keys("run", "wrong"), "text")
+    for name in ("gone", "wrong"):
+        await core.redis.zadd(timers, {name: 1})
+        await core.redis.zadd(outbox, {name: 1})
+    await core.redis.zadd(core.connection.keys("leases"), {"gone": 1})
+    with capture_logs() as logs:
+        woken = await core.look()
+    assert [one.run_id for one in woken] == ["r1"]
+    assert {entry["id"] for entry in logs if entry["event"] == "record.unreadable"} == {"gone", "wrong"}
+    with capture_logs() as logs:
+        await core.look()
+    assert logs == []
+    await core.redis.delete(core.connection.keys("run", "wrong"))

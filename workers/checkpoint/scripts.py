@@ -8,6 +8,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Literal
 
 from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import NoScriptError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from ..errors import StoreUnavailable
@@ -33,6 +34,7 @@ class Scripts:
     def __init__(self, redis: Redis) -> None:
         sources: dict[str, str] = {name: source("fence", "head", name) for name in _FENCED}
         sources |= {name: source("head", name) for name in _OPEN}
+        self._redis = redis
         self._scripts = {name: redis.register_script(source) for name, source in sources.items()}
 
     async def run(self, name: Fenced | Open, keys: Sequence[str], args: Sequence[Any]) -> Any:
@@ -41,10 +43,10 @@ class Scripts:
         Raises:
             StoreUnavailable: when Redis does not answer.
         """
-        return await call(self._scripts[name], keys, args)
+        return await call(self._redis, self._scripts[name], keys, args)
 
 
-async def call(script: AsyncScript, keys: Sequence[str], args: Sequence[Any]) -> Any:
+async def call(redis: Redis, script: AsyncScript, keys: Sequence[str], args: Sequence[Any]) -> Any:
     """Run a script.
 
     Raises:
@@ -52,7 +54,11 @@ async def call(script: AsyncScript, keys: Sequence[str], args: Sequence[Any]) ->
     """
     try:
         async with asyncio.timeout(CALL_SECONDS):
-            return await script(keys=keys, args=args)
+            try:
+                return await script(keys=keys, args=args)
+            except NoScriptError:
+                # somebody empties the server's script cache all the time: send the whole text
+                return await redis.eval(script.script, len(keys), *keys, *args)  # type: ignore[arg-type]
     except (RedisConnectionError, RedisTimeoutError, OSError) as exc:
         raise StoreUnavailable(f"Redis does not answer: {exc}") from exc
 

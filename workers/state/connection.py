@@ -33,6 +33,7 @@ CALL_SECONDS = 10
 """What one script may take, its way there and back included."""
 READ_SECONDS = 15
 """What a read may take, its repetitions and its waiting for something to read included."""
+NO_LIMIT = 2**31
 APPROVALS_STREAM_MAX = 100_000
 TOMBSTONE_SECONDS = 30 * 86_400
 
@@ -95,7 +96,10 @@ class Connection:
             )
             for retry in ({}, again)
         ]
-        pools.append(ConnectionPool.from_url(settings.redis_url, **options, **again))
+        # as many as there are readers: the default limit of redis-py is 100
+        pools.append(
+            ConnectionPool.from_url(settings.redis_url, max_connections=NO_LIMIT, **options, **again)
+        )
         redis, reader, blocking = (Redis(connection_pool=pool) for pool in pools)
         try:
             yield cls(redis=redis, reader=reader, blocking=blocking, settings=settings)
@@ -120,8 +124,7 @@ class Connection:
             self._scripts[name] = script
         try:
             async with asyncio.timeout(CALL_SECONDS):
-                client = self.reader if again else self.redis
-                reply: list[Any] = await script(keys=[self.keys.prefix], args=args, client=client)
+                reply = await self._evaluate(script, args, self.reader if again else self.redis)
         except (exceptions.OutOfMemoryError, exceptions.ReadOnlyError) as error:
             raise StoreUnavailable(f"Redis at {_shown(self.settings.redis_url)}: {error}") from error
         except exceptions.ResponseError as error:
@@ -132,6 +135,15 @@ class Connection:
             raise
         except (exceptions.ConnectionError, exceptions.TimeoutError, OSError) as error:
             raise StoreUnavailable(f"Redis at {_shown(self.settings.redis_url)}: {error}") from error
+        return reply
+
+    async def _evaluate(self, script: AsyncScript, args: tuple[Text, ...], client: Redis) -> list[Any]:
+        reply: list[Any]
+        try:
+            reply = await script(keys=[self.keys.prefix], args=args, client=client)
+        except exceptions.NoScriptError:
+            # somebody empties the server's script cache all the time: send the whole text
+            reply = await client.eval(script.script, 1, self.keys.prefix, *args)  # type: ignore[arg-type]
         return reply
 
     async def read(self, command: Awaitable[Any]) -> Any:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import structlog
+
 from .connection import wake_ups
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from .connection import Connection, WakeUp
+
+log = structlog.get_logger("placet")
 
 
 class Timers:
@@ -24,7 +28,10 @@ class Timers:
 
         `facts` is a JSON object that the worker tells of itself; saying it is its sign of life.
         """
-        return wake_ups(await self._c.run("reconcile", self._owner, facts, limit, *queues))
+        reply = await self._c.run("reconcile", self._owner, facts, limit, *queues)
+        for record in reply[0]:
+            log.error("record.unreadable", id=record.decode(errors="replace"))
+        return wake_ups(reply)
 
     async def leave(self) -> None:
         """Take this worker off the list of those that are alive."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import sys
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 from acceptance_effects import logged
@@ -121,3 +122,32 @@ subgraph = (
 )
 before = _acting().compile(interrupt_before=["act"])
 after = _acting().compile(interrupt_after=["act"])
+
+
+class Quits(TypedDict, total=False):
+    """How to quit."""
+
+    how: str
+
+
+class OwnSignal(BaseException):
+    """What a library may use to get out of a loop."""
+
+
+async def quit_async(state: Quits) -> Quits:
+    """Raise what is no Exception, on the event loop."""
+    raise {"exit": SystemExit(3), "interrupt": KeyboardInterrupt("ctrl-c"), "own": OwnSignal("out")}[
+        state["how"]
+    ]
+
+
+def quit_sync(state: Quits) -> Quits:
+    """Raise what is no Exception, in a thread."""
+    sys.exit(state["how"])
+
+
+def _quitting(node: Any) -> CompiledStateGraph[Any, Any, Any, Any]:
+    return StateGraph(Quits).add_node("quit", node).add_edge(START, "quit").compile()
+
+
+quits_async, quits_sync = _quitting(quit_async), _quitting(quit_sync)
