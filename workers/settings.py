@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass, fields
 from datetime import timedelta
 from math import inf
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Self
 
+_FACTORY = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
 _LEAST = {
     "concurrency": 1,
     "max_attempts": 1,
@@ -57,6 +59,8 @@ class Settings:
     """How long a run's events are kept past its end."""
     thread_ttl_seconds: float = 0.0
     """Lifetime of an idle thread's checkpoints; 0 keeps them until they are deleted."""
+    checkpointer: str = "placet"
+    """`placet`, `langgraph-redis`, or `package.module:factory` of another (docs/checkpointers.md)."""
     encryption_key: str = ""
     """AES key for checkpoints: 16, 24 or 32 characters; empty means none."""
     allowed_types: str = ""
@@ -104,6 +108,12 @@ class Settings:
             raise InvalidSettings("PLACET_NAMESPACE: must not be empty or hold braces or white space")
         if self.encryption_key and len(self.encryption_key.encode()) not in (16, 24, 32):
             raise InvalidSettings("PLACET_ENCRYPTION_KEY: must be 16, 24 or 32 bytes long")
+        if self.checkpointer not in ("placet", "langgraph-redis") and not _FACTORY.fullmatch(
+            self.checkpointer
+        ):
+            raise InvalidSettings(
+                "PLACET_CHECKPOINTER: must be placet, langgraph-redis or package.module:factory"
+            )
         if self.log_format not in ("console", "json"):
             raise InvalidSettings("PLACET_LOG_FORMAT: must be console or json")
         if not self.queue_names:

@@ -19,7 +19,7 @@ import structlog
 from celery import signals
 from celery.exceptions import SecurityWarning
 
-from .checkpoint import checkpointer
+from .checkpoint import checkpointer, store
 from .dispatch import Dispatcher
 from .engine import Engine
 from .errors import PlacetError
@@ -104,7 +104,8 @@ class Worker:
         settings, owner = self.settings, f"{socket.gethostname()}:{os.getpid()}"
         stack = self._stack
         connection = await stack.enter_async_context(Connection.open(settings))
-        agents = await Agents.load(settings, checkpointer=checkpointer(connection.reader, settings))
+        saver = await stack.enter_async_context(checkpointer(connection.reader, settings))
+        agents = await Agents.load(settings, checkpointer=saver, store=store(connection.reader, settings))
         dispatcher = self._dispatcher = Dispatcher(settings=settings, app=self._app)
         stack.push_async_callback(dispatcher.aclose)
         self._engine = Engine(

@@ -16,10 +16,18 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def fleet(redis_url: str, tmp_path: Path, request: pytest.FixtureRequest) -> Any:
+def backend(request: pytest.FixtureRequest) -> str:
+    """The checkpointer that the workers use; a test may be parametrized with it."""
+    return getattr(request, "param", "placet")
+
+
+@pytest.fixture
+def fleet(backend: str, tmp_path: Path, request: pytest.FixtureRequest) -> Any:
     """Workers of the test; `@pytest.mark.settings(lease_seconds=60)` sets what they run with."""
     marker = request.node.get_closest_marker("settings")
-    made = Fleet(redis_url=redis_url, folder=tmp_path, **(marker.kwargs if marker else {}))
+    url = request.getfixturevalue("stack_url" if backend == "langgraph-redis" else "redis_url")
+    given = {"checkpointer": backend, **(marker.kwargs if marker else {})}
+    made = Fleet(redis_url=url, folder=tmp_path, **given)
     yield made
     made.stop()
 

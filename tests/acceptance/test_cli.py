@@ -7,6 +7,7 @@ import json
 import signal
 import sys
 from asyncio.subprocess import PIPE
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import psutil
@@ -199,6 +200,11 @@ async def test_doctor_finds_what_is_wrong(fleet: Fleet) -> None:
     checks = {check["name"]: check for check in await cli_json(fleet, "doctor")}
     assert {check["status"] for check in checks.values()} == {"ok"}
     assert "batched" in checks["agents"]["found"]
+    fleet.settings = replace(fleet.settings, checkpointer="langgraph-redis")
+    _, out, _ = await cli(fleet, "doctor", "--json")
+    (failed,) = (line for line in map(json.loads, out.splitlines()) if line["status"] == "fail")
+    assert failed["name"] == "checkpointer"
+    assert "lacks Search and JSON" in failed["found"]
     fleet.settings = type(fleet.settings).from_env(
         {}, redis_url="redis://u:secret@127.0.0.1:1/0", config="no.json"
     )
@@ -209,8 +215,8 @@ async def test_doctor_finds_what_is_wrong(fleet: Fleet) -> None:
     settings = json.loads((await process.communicate())[0].splitlines()[0])
     assert (process.returncode, settings["name"], settings["status"]) == (1, "settings", "fail")
     assert "PLACET_REDIS_URL" in settings["found"]
-    failed = {line["name"] for line in map(json.loads, out.splitlines()) if line["status"] == "fail"}
-    assert failed == {"server", "broker", "agents"}
+    names = {line["name"] for line in map(json.loads, out.splitlines()) if line["status"] == "fail"}
+    assert names == {"server", "broker", "agents"}
 
 
 async def test_a_worker_starts_without_a_banner(fleet: Fleet) -> None:

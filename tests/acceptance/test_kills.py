@@ -202,14 +202,14 @@ async def test_between_a_step_and_its_checkpoint(at: Any, fleet: Fleet, placet: 
     await fleet.started("slow")
     held.hold()
     fleet.open_barrier("go")
-    saver = checkpointer(placet._connection.reader, fleet.settings)
     thread: Any = {"configurable": {"thread_id": held.runs["slow_tool"].thread_id, "checkpoint_ns": ""}}
+    async with checkpointer(placet._connection.reader, fleet.settings) as saver:
 
-    async def written() -> bool:
-        found = await saver.aget_tuple(thread)
-        return any(channel == "messages" for _, channel, _ in (found and found.pending_writes) or ())
+        async def written() -> bool:
+            found = await saver.aget_tuple(thread)
+            return any(channel == "messages" for _, channel, _ in (found and found.pending_writes) or ())
 
-    await wait_until(written)
+        await wait_until(written)
     await held.kill()
     run = await ended(placet, held.runs["slow_tool"])
     assert run.result["messages"][-1]["content"] == "done: passed go"

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 HUMAN = {"messages": [{"role": "user", "content": "go"}]}
 APPROVE = {"type": "approve"}
+on_both = pytest.mark.parametrize("backend", ["placet", "langgraph-redis"], indirect=True)
 
 
 async def pause(fleet: Fleet, placet: Placet, agent: str, given: Any) -> tuple[Run, list[Approval]]:
@@ -44,6 +45,7 @@ def last_text(run: Run) -> str:
     return text
 
 
+@on_both
 async def test_batched_actions_are_decided_apart(fleet: Fleet, placet: Placet) -> None:
     run, (pay, mail) = await pause(fleet, placet, "batched", HUMAN)
     assert (pay.tool, pay.args, mail.tool) == ("pay", {"to": "ann", "amount": 10}, "mail")
@@ -70,6 +72,7 @@ async def test_an_edit_runs_what_was_edited_and_a_response_runs_nothing(fleet: F
     assert "I wrote myself" in last_text(run)
 
 
+@on_both
 async def test_per_call_each_is_delivered_when_it_is_decided(fleet: Fleet, placet: Placet) -> None:
     run, (pay, mail) = await pause(fleet, placet, "per_call", HUMAN)
     assert {pay.mode, mail.mode} == {"per_call"}
@@ -117,6 +120,7 @@ async def paused_again(placet: Placet, run: Run, *, but: Approval) -> list[Appro
     raise AssertionError
 
 
+@on_both
 async def test_parallel_questions_answered_in_the_other_order(fleet: Fleet, placet: Placet) -> None:
     run, asked = await pause(fleet, placet, "parallel", {})
     by_value = {a.value: a for a in asked}
@@ -128,6 +132,7 @@ async def test_parallel_questions_answered_in_the_other_order(fleet: Fleet, plac
     assert len(fleet.effects("join")) == 1
 
 
+@on_both
 async def test_a_question_in_a_subgraph(fleet: Fleet, placet: Placet) -> None:
     run, (inner,) = await pause(fleet, placet, "subgraph", {})
     assert (inner.kind, inner.value) == ("question", "inner?")
@@ -135,6 +140,7 @@ async def test_a_question_in_a_subgraph(fleet: Fleet, placet: Placet) -> None:
     assert (await end(placet, run)).result["answer"] == "yes"
 
 
+@on_both
 async def test_a_question_in_a_tool(fleet: Fleet, placet: Placet) -> None:
     run, (colour,) = await pause(fleet, placet, "tool_question", HUMAN)
     await placet.decide(colour.id, {"type": "answer", "value": "red"}, reviewer="ann")
@@ -142,6 +148,7 @@ async def test_a_question_in_a_tool(fleet: Fleet, placet: Placet) -> None:
     assert len(fleet.effects("paint")) == 1
 
 
+@on_both
 @pytest.mark.parametrize("agent", ["before", "after"])
 async def test_a_static_breakpoint_approved(fleet: Fleet, placet: Placet, agent: str) -> None:
     run, (stop,) = await pause(fleet, placet, agent, {})

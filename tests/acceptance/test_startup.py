@@ -53,6 +53,16 @@ async def test_a_broken_project(
     assert (await placet.get(run.id)).status == "pending"
 
 
+async def test_a_checkpointer_that_this_server_cannot_have(fleet: Fleet) -> None:
+    """One line that names what is missing."""
+    chosen = {"PLACET_CHECKPOINTER": "langgraph-redis"}
+    worker = fleet.start_one(**chosen)
+    assert await worker.ended() == 1
+    (line,) = (line for line in worker.log.splitlines() if line.startswith("error: "))
+    assert "Traceback" not in worker.log
+    assert line.startswith("error: PLACET_CHECKPOINTER: langgraph-redis needs the modules JSON and Search")
+
+
 async def test_solo(fleet: Fleet, placet: Placet) -> None:
     """Tasks of one process, one after the other, all find their event loop running."""
     await fleet.start(pool="solo")

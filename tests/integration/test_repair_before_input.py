@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from core import new_run
+import pytest
+from consistency import check_consistency
+from core import new_run, open_core
 from langchain_core.messages import AIMessage, ToolMessage
 from langgraph.graph import END, START, MessagesState, StateGraph
 
-from placet.checkpoint.saver import RedisSaver
+from placet.checkpoint import checkpointer
 from placet.segment import Finished, Segment
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
     from core import Core
 
     from placet.state.leases import Claim
@@ -19,7 +23,16 @@ if TYPE_CHECKING:
 CALL = {"name": "pay", "args": {}, "id": "c1"}
 
 
-def agent(core: Core) -> Any:
+@pytest.fixture(params=["placet", "langgraph-redis"])
+async def core(redis_url: str, request: pytest.FixtureRequest) -> AsyncIterator[Core]:
+    backend: str = request.param
+    url = redis_url if backend == "placet" else request.getfixturevalue("stack_url")
+    async with open_core(url, checkpointer=backend) as core:
+        yield core
+        await check_consistency(core.redis)
+
+
+async def agent(core: Core) -> Any:
     def model(state: MessagesState) -> dict[str, Any]:
         messages = state["messages"]
         if messages[-1].content == "break":
@@ -32,11 +45,12 @@ def agent(core: Core) -> Any:
     graph.add_node("model", model)
     graph.add_edge(START, "model")
     graph.add_edge("model", END)
-    return graph.compile(checkpointer=RedisSaver(core.redis))
+    async with checkpointer(core.connection.reader, core.connection.settings) as saver:
+        return graph.compile(checkpointer=saver)
 
 
-def segment(core: Core, claim: Claim) -> Segment:
-    return Segment(claim=claim, graph=agent(core), leases=core.leases, approvals=core.approvals)
+async def segment(core: Core, claim: Claim) -> Segment:
+    return Segment(claim=claim, graph=await agent(core), leases=core.leases, approvals=core.approvals)
 
 
 async def begin(core: Core, run_id: str, text: str) -> Claim:
@@ -47,7 +61,7 @@ async def begin(core: Core, run_id: str, text: str) -> Claim:
 
 
 async def end(core: Core, claim: Claim) -> str:
-    result = await segment(core, claim).drive()
+    result = await (await segment(core, claim)).drive()
     assert isinstance(result, Finished)
     await core.finish(claim)
     return result.result
@@ -55,7 +69,7 @@ async def end(core: Core, claim: Claim) -> str:
 
 async def broken_thread(core: Core) -> None:
     claim = await begin(core, "r1", "break")
-    await segment(core, claim).drive()
+    await (await segment(core, claim)).drive()
     await core.finish(claim, "error", reason="its worker broke")
 
 
@@ -78,7 +92,7 @@ async def test_a_worker_that_dies_before_the_repair_leaves_it_to_the_next(core: 
 async def test_a_worker_that_dies_after_the_repair_does_not_lose_the_input(core: Core) -> None:
     await broken_thread(core)
     claim = await begin(core, "r2", "hello")
-    await segment(core, claim)._begin()
+    await (await segment(core, claim))._begin()
     await core.expire_lease()
 
     result = await end(core, await core.claim("r2"))

@@ -22,6 +22,7 @@ GIVEN = {
     "events_max": ("10", 10),
     "events_keep_seconds": ("1e3", 1000.0),
     "thread_ttl_seconds": ("60", 60.0),
+    "checkpointer": ("own.savers:postgres", "own.savers:postgres"),
     "encryption_key": ("k" * 32, "k" * 32),
     "allowed_types": ("a.b:C", "a.b:C"),
     "log_format": ("json", "json"),
@@ -58,6 +59,9 @@ def test_every_setting_is_read_from_its_variable() -> None:
         ("PLACET_EVENTS_KEEP_SECONDS", "-1"),
         ("PLACET_THREAD_TTL_SECONDS", "-1"),
         ("PLACET_ENCRYPTION_KEY", "short"),
+        ("PLACET_CHECKPOINTER", "redis"),
+        ("PLACET_CHECKPOINTER", "a.b:c.d"),
+        ("PLACET_CHECKPOINTER", "a.b:"),
         ("PLACET_LOG_FORMAT", "xml"),
     ],
 )

@@ -32,8 +32,8 @@ class Scripts:
     """Runs a script by name; a server that has forgotten it is told again."""
 
     def __init__(self, redis: Redis) -> None:
-        sources: dict[str, str] = {name: _source("fence", "head", name) for name in _FENCED}
-        sources |= {name: _source("head", name) for name in _OPEN}
+        sources: dict[str, str] = {name: source("fence", "head", name) for name in _FENCED}
+        sources |= {name: source("head", name) for name in _OPEN}
         self._redis = redis
         self._scripts = {name: redis.register_script(source) for name, source in sources.items()}
 
@@ -43,21 +43,28 @@ class Scripts:
         Raises:
             StoreUnavailable: when Redis does not answer.
         """
-        try:
-            async with asyncio.timeout(CALL_SECONDS):
-                return await self._evaluate(self._scripts[name], keys, args)
-        except (RedisConnectionError, RedisTimeoutError, OSError) as exc:
-            raise StoreUnavailable(f"Redis does not answer: {exc}") from exc
+        return await call(self._redis, self._scripts[name], keys, args)
 
-    async def _evaluate(self, script: AsyncScript, keys: Sequence[str], args: Sequence[Any]) -> Any:
-        try:
-            return await script(keys=keys, args=args)
-        except NoScriptError:
-            # somebody empties the server's script cache all the time: send the whole text
-            return await self._redis.eval(script.script, len(keys), *keys, *args)  # type: ignore[arg-type]
+
+async def call(redis: Redis, script: AsyncScript, keys: Sequence[str], args: Sequence[Any]) -> Any:
+    """Run a script.
+
+    Raises:
+        StoreUnavailable: when Redis does not answer.
+    """
+    try:
+        async with asyncio.timeout(CALL_SECONDS):
+            try:
+                return await script(keys=keys, args=args)
+            except NoScriptError:
+                # somebody empties the server's script cache all the time: send the whole text
+                return await redis.eval(script.script, len(keys), *keys, *args)  # type: ignore[arg-type]
+    except (RedisConnectionError, RedisTimeoutError, OSError) as exc:
+        raise StoreUnavailable(f"Redis does not answer: {exc}") from exc
 
 
 @cache
-def _source(*names: str) -> str:
+def source(*names: str) -> str:
+    """The text of scripts, one after another."""
     folder = files(__package__)
     return "".join(folder.joinpath(f"{name}.lua").read_text(encoding="utf-8") for name in names)

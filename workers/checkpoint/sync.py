@@ -1,4 +1,4 @@
-"""The synchronous half of a checkpointer: calls from other threads run on the loop it was made on."""
+"""The synchronous half of a checkpointer or store: calls from other threads run on its own loop."""
 
 from __future__ import annotations
 
@@ -23,14 +23,12 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class LoopBoundSaver(BaseCheckpointSaver[str]):
-    """Sync methods for graphs that a sync node or tool invokes in a thread, as AsyncPostgresSaver has them.
+class LoopBound:
+    """Belongs to the event loop that it is made in: calls from other threads run there."""
 
-    Must be made inside a running event loop.
-    """
+    _loop: asyncio.AbstractEventLoop
 
-    def __init__(self, *, serde: SerializerProtocol | None = None) -> None:
-        super().__init__(serde=serde)
+    def _bind(self) -> None:
         self._loop = asyncio.get_running_loop()
 
     def _run(self, coroutine: Coroutine[Any, Any, T]) -> T:
@@ -41,10 +39,21 @@ class LoopBoundSaver(BaseCheckpointSaver[str]):
         if running is self._loop:
             coroutine.close()
             raise RuntimeError(
-                "a synchronous call of the checkpointer would block its own event loop:"
-                " use the async one (ainvoke, aget_state, …)"
+                "a synchronous call of the checkpointer or store would block its own event loop:"
+                " use the async one (ainvoke, aget_state, aget, …)"
             )
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
+
+
+class LoopBoundSaver(LoopBound, BaseCheckpointSaver[str]):
+    """Sync methods for graphs that a sync node or tool invokes in a thread, as AsyncPostgresSaver has them.
+
+    Must be made inside a running event loop.
+    """
+
+    def __init__(self, *, serde: SerializerProtocol | None = None) -> None:
+        super().__init__(serde=serde)
+        self._bind()
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """Run `aget_tuple`."""

@@ -32,6 +32,12 @@ _TEMPLATES = {
     "thread_queue": "thread-queue:{}",  # list: run ids, the first is the thread's current run
     "lease": "lease:{}",  # hash: token, run_id, owner
     "checkpoint": "checkpoint:{}",  # hash: the checkpointer's
+    # the agents' store; a namespace is its labels, each ended by a zero byte
+    "store_namespaces": "store:namespaces",  # zset, all scores 0: namespaces that hold something
+    "store_sequence": "store:sequence",  # string: counts the items ever put
+    "store_expiries": "store:expiries",  # zset: item -> expiry, microseconds
+    "store_items": "store-items:{}",  # hash by namespace: key -> item
+    "store_order": "store-order:{}",  # zset by namespace: key -> its number in the sequence
     # one approval request
     "approval": "approval:{}",  # hash
 }

@@ -29,6 +29,8 @@ Agents, by name in langgraph.json; those above the line take `{"messages": [huma
 | slow_model      | no pause: the model, logged as `model`, blocks at its barrier; "done: BARRIER"    |
 | failing_tool    | no pause: tool explode() logs its start and raises RuntimeError("boom")           |
 | failing_model   | no pause: the model raises ConnectionError("no model")                            |
+| remembering     | a node counts the runs in the store, note(text="日本語") writes there, then one   |
+|                 | action: recall(), a sync tool that reads both; "done: visit 1: 日本語"            |
 |-----------------|-----------------------------------------------------------------------------------|
 | questions       | interrupt("first?"), then interrupt({"ask": "second?"}) in one node; logs `ask`;  |
 |                 | state answers: both, in order                                                     |
