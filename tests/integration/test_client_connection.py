@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from redis.asyncio import Redis
 
 BOUND = 15
-BLOCKED = 0.5
+BLOCKED = 2.0
 
 
 @pytest.fixture
