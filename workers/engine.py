@@ -10,7 +10,7 @@ import structlog
 from langgraph.errors import GraphDrained
 
 from .encoding import dump_shown
-from .errors import LeaseLost, RetryableError
+from .errors import LeaseLost, PlacetError, RetryableError
 from .segment import Finished, Paused, Segment, graph_config
 
 if TYPE_CHECKING:
@@ -111,8 +111,9 @@ class Engine:
         except RetryableError:
             raise
         except BaseException as error:
-            # as data; only the log has the traceback
-            log.exception("run.failed")
+            # as data; only the log has the traceback, if it is not from us
+            if not isinstance(error, PlacetError):
+                log.exception("run.failed")
             return await self._finish(held, "error", error=run_error(error), reason="an error ended the run")
 
     async def _drive(self, held: _Held) -> str:
