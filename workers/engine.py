@@ -111,7 +111,7 @@ class Engine:
         except RetryableError:
             raise
         except BaseException as error:
-            # as data; only the log has the traceback, if it is not from us
+            # whatever an agent raises, `sys.exit` too, ends its run as data; only the log has the traceback
             if not isinstance(error, PlacetError):
                 log.exception("run.failed")
             return await self._finish(held, "error", error=run_error(error), reason="an error ended the run")
