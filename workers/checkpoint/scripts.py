@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Literal
@@ -11,6 +10,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from ..errors import StoreUnavailable
+from ..state.batches import Batches
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,6 +32,7 @@ class Scripts:
     def __init__(self, redis: Redis) -> None:
         sources: dict[str, str] = {name: _source("fence", "head", name) for name in _FENCED}
         sources |= {name: _source("head", name) for name in _OPEN}
+        self._batches = Batches(redis, seconds=CALL_SECONDS)
         self._scripts = {name: redis.register_script(source) for name, source in sources.items()}
 
     async def run(self, name: Fenced | Open, keys: Sequence[str], args: Sequence[Any]) -> Any:
@@ -41,8 +42,7 @@ class Scripts:
             StoreUnavailable: when Redis does not answer.
         """
         try:
-            async with asyncio.timeout(CALL_SECONDS):
-                return await self._scripts[name](keys=keys, args=args)
+            return await self._batches.call(self._scripts[name], keys, args)
         except (RedisConnectionError, RedisTimeoutError, OSError) as exc:
             raise StoreUnavailable(f"Redis does not answer: {exc}") from exc
 

@@ -16,6 +16,7 @@ from redis.asyncio.retry import Retry
 from redis.backoff import ExponentialBackoff
 
 from ..errors import LeaseLost, StoreUnavailable
+from .batches import Batches
 from .keys import Keys, lua_prelude
 
 if TYPE_CHECKING:
@@ -75,6 +76,8 @@ class Connection:
         self.keys = Keys(settings.namespace)
         self._constants = _constants(settings)
         self._scripts: dict[str, AsyncScript] = {}
+        self._once = Batches(redis, seconds=CALL_SECONDS)
+        self._repeated = Batches(reader, seconds=CALL_SECONDS)
 
     @classmethod
     @asynccontextmanager
@@ -92,7 +95,7 @@ class Connection:
         # a plain pool raises when more coroutines than connections call at once; this one lets them wait
         pools: list[ConnectionPool] = [
             BlockingConnectionPool.from_url(
-                settings.redis_url, max_connections=50, timeout=10, **options, **retry
+                settings.redis_url, max_connections=50, timeout=None, **options, **retry
             )
             for retry in ({}, again)
         ]
@@ -122,10 +125,9 @@ class Connection:
         if script is None:
             script = self.redis.register_script(self._constants + _source(name))
             self._scripts[name] = script
+        calls = self._repeated if again else self._once
         try:
-            async with asyncio.timeout(CALL_SECONDS):
-                client = self.reader if again else self.redis
-                reply: list[Any] = await script(keys=[self.keys.prefix], args=args, client=client)
+            reply: list[Any] = await calls.call(script, [self.keys.prefix], args)
         except (exceptions.OutOfMemoryError, exceptions.ReadOnlyError) as error:
             raise StoreUnavailable(f"Redis at {_shown(self.settings.redis_url)}: {error}") from error
         except exceptions.ResponseError as error:
