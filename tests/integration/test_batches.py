@@ -1,0 +1,83 @@
+"""Calls that share a pipeline have nothing else in common."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+from redis.asyncio import Redis
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import ResponseError
+
+from placet.embedded import free_port
+from placet.state.batches import Batches
+
+if TYPE_CHECKING:
+    from redis.commands.core import AsyncScript
+
+GIVE_BACK = "if ARGV[1] == 'bad' then return redis.error_reply('BAD luck') end return ARGV[1]"
+
+
+def script_on(redis: Redis) -> AsyncScript:
+    return redis.register_script(GIVE_BACK)
+
+
+async def test_each_has_its_own_reply_or_error(redis: Redis) -> None:
+    batches, script = Batches(redis, seconds=10), script_on(redis)
+    given = ["a", "bad", "c"]
+    replies = await asyncio.gather(
+        *(batches.call(script, [], [one]) for one in given), return_exceptions=True
+    )
+    assert replies[::2] == [b"a", b"c"]
+    assert isinstance(replies[1], ResponseError)
+    assert str(replies[1]).startswith("BAD luck")
+
+
+async def test_calls_of_one_turn_share_a_connection(redis: Redis) -> None:
+    batches, script = Batches(redis, seconds=10), script_on(redis)
+    await redis.ping()
+    before = (await redis.info("clients"))["connected_clients"]
+    await asyncio.gather(*(batches.call(script, [], [n]) for n in range(50)))
+    assert (await redis.info("clients"))["connected_clients"] == before
+
+
+async def test_a_script_that_the_server_has_forgotten_is_told_again(redis: Redis) -> None:
+    batches, script = Batches(redis, seconds=10), script_on(redis)
+    for _ in range(2):
+        await redis.script_flush()
+        replies = await asyncio.gather(*(batches.call(script, [], [n]) for n in range(3)))
+        assert replies == [b"0", b"1", b"2"]
+
+
+async def test_a_caller_that_is_cancelled_takes_no_other_with_it(redis: Redis) -> None:
+    batches, script = Batches(redis, seconds=10), script_on(redis)
+    tasks = [asyncio.create_task(batches.call(script, [], [n])) for n in range(3)]
+    await asyncio.sleep(0)
+    tasks[1].cancel()
+    replies = await asyncio.gather(*tasks, return_exceptions=True)
+    assert replies[::2] == [b"0", b"2"]
+    assert isinstance(replies[1], asyncio.CancelledError)
+    assert await batches.call(script, [], ["after"]) == b"after"
+
+
+async def test_a_server_that_is_away_is_told_to_all() -> None:
+    async with Redis(host="127.0.0.1", port=free_port()) as client:
+        batches, script = Batches(client, seconds=10), script_on(client)
+        replies = await asyncio.gather(
+            *(batches.call(script, [], [n]) for n in range(3)), return_exceptions=True
+        )
+    assert [type(reply) for reply in replies] == [RedisConnectionError] * 3
+
+
+async def test_a_silent_server_is_not_waited_for_longer_than_allowed() -> None:
+    async def hold(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        held.append(writer)
+
+    held: list[asyncio.StreamWriter] = []
+    server = await asyncio.start_server(hold, "127.0.0.1", 0)
+    async with server, Redis(port=server.sockets[0].getsockname()[1], socket_timeout=None) as client:
+        with pytest.raises(TimeoutError):
+            await Batches(client, seconds=0.2).call(script_on(client), [], ["a"])
+    for writer in held:
+        writer.close()
