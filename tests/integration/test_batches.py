@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from redis.asyncio import Redis
 from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import ResponseError
+from redis.exceptions import DataError, ResponseError
 
 from placet.embedded import free_port
 from placet.state.batches import Batches
@@ -32,6 +32,17 @@ async def test_each_has_its_own_reply_or_error(redis: Redis) -> None:
     assert replies[::2] == [b"a", b"c"]
     assert isinstance(replies[1], ResponseError)
     assert str(replies[1]).startswith("BAD luck")
+
+
+async def test_what_cannot_be_sent_is_its_callers_own_error(redis: Redis) -> None:
+    batches, script = Batches(redis, seconds=10), script_on(redis)
+    given = ["a", "\ud800", None, "d"]
+    replies = await asyncio.gather(
+        *(batches.call(script, [], [one]) for one in given), return_exceptions=True
+    )
+    assert replies[::3] == [b"a", b"d"]
+    assert isinstance(replies[1], UnicodeEncodeError)
+    assert isinstance(replies[2], DataError)
 
 
 async def test_calls_of_one_turn_share_a_connection(redis: Redis) -> None:

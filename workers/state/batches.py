@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from redis.exceptions import NoScriptError, RedisError
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import NoScriptError
+from redis.exceptions import TimeoutError as RedisTimeoutError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,7 +43,7 @@ class Batches:
         """Run a script; a caller that is cancelled leaves without its reply.
 
         Raises:
-            RedisError, OSError, TimeoutError: as the client does.
+            Exception: as the client does.
         """
         loop = asyncio.get_running_loop()
         call = _Call(script, keys, args, loop.create_future())
@@ -57,8 +59,10 @@ class Batches:
         try:
             async with asyncio.timeout(self._seconds):
                 replies = await self._replies(batch)
-        except (RedisError, OSError) as error:
+        except (RedisConnectionError, RedisTimeoutError, OSError) as error:
             replies = [error] * len(batch)
+        except Exception:  # noqa: BLE001 - what one of them gave cannot be sent: the others go without it
+            replies = [await self._alone(call) for call in batch]
         for call, reply in zip(batch, replies, strict=True):
             if call.reply.done():
                 continue
@@ -79,6 +83,7 @@ class Batches:
 
     async def _alone(self, call: _Call) -> Any:
         try:
-            return await call.script(keys=call.keys, args=call.args, client=self._redis)
-        except RedisError as error:
+            async with asyncio.timeout(self._seconds):
+                return await call.script(keys=call.keys, args=call.args, client=self._redis)
+        except Exception as error:  # noqa: BLE001 - the caller's, who will see it raised
             return error
