@@ -29,7 +29,8 @@ class EventWriter:
         self._leases = leases
         self._waiting: list[tuple[str, str, str]] = []
         self._writing: asyncio.Task[None] | None = None
-        self._closing = asyncio.Event()
+        self._closing = False
+        self._hurry = asyncio.Event()
         self._progressed = self._told_progress = False
         self._batches = 0
 
@@ -37,7 +38,8 @@ class EventWriter:
         return self
 
     async def __aexit__(self, *error: object) -> None:
-        self._closing.set()
+        self._closing = True
+        self._hurry.set()
         if self._writing is not None:
             await self._writing
 
@@ -50,6 +52,7 @@ class EventWriter:
         """Say that the segment has got past what it began with: attempts count anew from here."""
         if not self._progressed:
             self._progressed = True
+            self._hurry.set()  # a worker that dies in a moment is not to take it along
             self._start()
 
     def _start(self) -> None:
@@ -70,4 +73,6 @@ class EventWriter:
     async def _gather(self) -> None:
         with suppress(TimeoutError):
             async with asyncio.timeout(GATHER_SECONDS):
-                await self._closing.wait()
+                await self._hurry.wait()
+        if not self._closing:
+            self._hurry.clear()
