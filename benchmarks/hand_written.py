@@ -77,7 +77,7 @@ class HandWritten:
     async def start(cls, *, redis_url: str, folder: Path) -> AsyncIterator[HandWritten]:
         """Start the workers, and stop them at the end."""
         await AsyncRedisSaver(redis_url).asetup()  # once: several at a time lose a race
-        app.conf.broker_url = redis_url
+        app.conf.update(broker_url=redis_url)
         log = folder / "hand-written.log"
         process = _process(redis_url, log)
         try:

@@ -64,13 +64,13 @@ class PlacetWorkers:
                 watching.cancel()
         finally:
             for process in processes:
-                process.terminate()
-            for process in processes:
+                process.kill()  # nothing that it holds is wanted any more
                 process.wait()
 
     async def _watch(self) -> None:
         async for approval in self._client.watch_approvals():
-            if (asked := self._asked.pop(approval.run_id, None)) is not None:
+            asked = self._asked.pop(approval.run_id, None)
+            if asked is not None and not asked.done():
                 asked.set_result(approval)
 
     async def cycle(self) -> Times:

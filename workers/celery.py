@@ -13,6 +13,9 @@ REDIS_TRANSPORT = {
     "socket_timeout": 5,
     "health_check_interval": 25,
     "priority_steps": [0],
+    # a wake-up that is lost is sent again: kombu's record of what is not acknowledged, two transactions a
+    # message, would guard it a second time
+    "ack_emulation": False,
 }
 
 

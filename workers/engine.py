@@ -71,7 +71,10 @@ class Engine:
 
     async def execute(self, run_id: str) -> str:
         """Execute a run's next segment if there is something to do; says what came of it."""
-        if self._stopping or run_id in self._held:
+        while (held := self._held.get(run_id)) and held.committing:
+            # its pause is in the store, and answered there, before the reply of the commit is here
+            await asyncio.wait([held.task])
+        if self._stopping or held:
             return "stopping" if self._stopping else "busy"
         claim, why, wake_ups = await self._leases.claim(run_id)
         self._dispatcher.send(wake_ups)

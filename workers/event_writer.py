@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
 from .encoding import dump_shown
@@ -13,10 +14,12 @@ if TYPE_CHECKING:
     from .state.leases import Claim, Leases
 
 BATCH = 200
+GATHER_SECONDS = 0.05
+"""How long an event waits for others: what nobody who watches sees, and a fast segment's are one write."""
 
 
 class EventWriter:
-    """What is added while a write is under way goes with the next one: no timer, no lost order.
+    """What is added within a moment, or while a write is under way, is written together, in order.
 
     `async with` waits at its end until all is written; an error of the store comes up there.
     """
@@ -26,18 +29,22 @@ class EventWriter:
         self._leases = leases
         self._waiting: list[tuple[str, str, str]] = []
         self._writing: asyncio.Task[None] | None = None
-        self._progressed = False
+        self._closing = False
+        self._hurry = asyncio.Event()
+        self._progressed = self._told_progress = False
         self._batches = 0
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *error: object) -> None:
+        self._closing = True
+        self._hurry.set()
         if self._writing is not None:
             await self._writing
 
     def add(self, kind: str, ns: Sequence[str], data: Any) -> None:
-        """Take an event; it is on its way when this returns."""
+        """Take an event; it will be on its way in a moment."""
         self._waiting.append((kind, "|".join(ns), dump_shown(data)))
         self._start()
 
@@ -45,6 +52,7 @@ class EventWriter:
         """Say that the segment has got past what it began with: attempts count anew from here."""
         if not self._progressed:
             self._progressed = True
+            self._hurry.set()  # a worker that dies in a moment is not to take it along
             self._start()
 
     def _start(self) -> None:
@@ -54,9 +62,17 @@ class EventWriter:
             self._writing = asyncio.get_running_loop().create_task(self._write())
 
     async def _write(self) -> None:
-        while True:
+        while self._waiting or self._progressed != self._told_progress:
+            await self._gather()
             batch, self._waiting = self._waiting[:BATCH], self._waiting[BATCH:]
+            progressed = self._progressed
             self._batches += 1
-            await self._leases.append(self._claim, batch, batch=self._batches, progressed=self._progressed)
-            if not self._waiting:
-                return
+            await self._leases.append(self._claim, batch, batch=self._batches, progressed=progressed)
+            self._told_progress = progressed
+
+    async def _gather(self) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(GATHER_SECONDS):
+                await self._hurry.wait()
+        if not self._closing:
+            self._hurry.clear()
