@@ -18,7 +18,6 @@ import structlog
 os.environ.setdefault("LANGGRAPH_STRICT_MSGPACK", "true")
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
-from langgraph.constants import START
 from langgraph.graph import StateGraph
 from langgraph.prebuilt import ToolNode
 from langgraph.pregel import Pregel
@@ -156,13 +155,6 @@ def tool_schemas(graph: Graph) -> dict[str, dict[str, Any]]:
         if isinstance(subgraph, Pregel):
             schemas = tool_schemas(subgraph) | schemas
     return schemas
-
-
-def static_breakpoints(graph: Graph) -> tuple[frozenset[str], frozenset[str]]:
-    """Names of the nodes the graph was compiled to pause before and after."""
-    every = frozenset(graph.nodes) - {START}
-    before, after = graph.interrupt_before_nodes, graph.interrupt_after_nodes
-    return every if before == "*" else frozenset(before), every if after == "*" else frozenset(after)
 
 
 def _arguments(tool: BaseTool) -> dict[str, Any]:

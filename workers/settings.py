@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass, fields
-from datetime import timedelta
 from math import inf
 from typing import TYPE_CHECKING, get_type_hints
 from urllib.parse import urlsplit
@@ -128,11 +127,6 @@ class Settings:
     def queue_names(self) -> tuple[str, ...]:
         """The queues a worker consumes."""
         return tuple(q for q in (part.strip() for part in self.queues.split(",")) if q)
-
-    @property
-    def lease(self) -> timedelta:
-        """A thread's lease."""
-        return timedelta(seconds=self.lease_seconds)
 
 
 def _check_redis_url(url: str) -> None:

@@ -15,7 +15,7 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
-from placet.graphs import Agents, static_breakpoints
+from placet.graphs import Agents
 from placet.settings import Settings
 
 if TYPE_CHECKING:
@@ -208,8 +208,6 @@ async def test_subgraph(thread: Thread) -> None:
     indirect=["thread"],
 )
 async def test_static_breakpoints(thread: Thread, effects: list[str], steps: list[str]) -> None:
-    async with thread.graph() as graph:
-        assert frozenset({"act"}) in static_breakpoints(graph)
     values, pauses = await thread.go({})
     assert (values, pauses) == ({"steps": steps}, [])
     assert thread.started() == effects

@@ -10,7 +10,7 @@ from langgraph.store.memory import InMemoryStore
 from structlog.testing import capture_logs
 
 from placet.errors import InvalidAgent, UnknownAgent
-from placet.graphs import Agents, static_breakpoints, tool_schemas
+from placet.graphs import Agents, tool_schemas
 from placet.settings import Settings
 
 if TYPE_CHECKING:
@@ -184,9 +184,9 @@ async def test_an_unknown_agent_is_told_the_known_ones(write: Callable[[str, str
             pass
 
 
-async def test_tool_schemas_and_static_breakpoints(write: Callable[[str, str], Settings]) -> None:
+async def test_tool_schemas(write: Callable[[str, str], Settings]) -> None:
     settings = write(
-        "agent outer every",
+        "agent outer",
         """
 from typing import Annotated
 from langchain.agents import create_agent
@@ -199,23 +199,18 @@ def pay(to: str, amount: float, state: Annotated[dict, InjectedState]) -> str:
     return ""
 schema = {"title": "raw", "type": "object", "properties": {"x": {"type": "integer"}}}
 raw = StructuredTool.from_function(lambda x: x, name="raw", description="Raw.", args_schema=schema)
-agent = create_agent(ScriptedModel(script=[]), tools=[pay, raw], interrupt_before=["tools"])
-outer = StateGraph(State).add_node("inner", agent).add_edge(START, "inner").compile(interrupt_after=["inner"])
-every = saying("x").compile(interrupt_before="*")
+agent = create_agent(ScriptedModel(script=[]), tools=[pay, raw])
+outer = StateGraph(State).add_node("inner", agent).add_edge(START, "inner").compile()
 """,
     )
     agents = await Agents.load(settings, checkpointer=InMemorySaver())
     async with agents.open("agent", {}) as agent, agents.open("outer", {}) as outer:
         schemas = tool_schemas(agent)
         assert tool_schemas(outer) == schemas
-        assert static_breakpoints(agent) == (frozenset({"tools"}), frozenset())
-        assert static_breakpoints(outer) == (frozenset(), frozenset({"inner"}))
     assert set(schemas) == {"pay", "raw"}
     assert set(schemas["pay"]["properties"]) == {"to", "amount"}
     assert schemas["pay"]["required"] == ["to", "amount"]
     assert schemas["raw"]["properties"] == {"x": {"type": "integer"}}
-    async with agents.open("every", {}) as every:
-        assert static_breakpoints(every) == (frozenset({"say"}), frozenset())
 
 
 async def test_names_that_only_type_checkers_import(write: Callable[[str, str], Settings]) -> None:

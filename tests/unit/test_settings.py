@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from datetime import timedelta
 
 import pytest
 
@@ -88,5 +87,4 @@ def test_defaults_follow_from_each_other() -> None:
     settings = Settings.from_env({"PLACET_QUEUES": "a, b", "PLACET_CONCURRENCY": " "})
     assert settings.broker == settings.redis_url
     assert settings.queue_names == ("a", "b")
-    assert settings.lease == timedelta(seconds=15)
     assert settings.concurrency == 200
