@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 log = structlog.get_logger("placet")
 
 CANCEL, LOST, STOP = "cancelled", "lease lost", "worker stops"
+AWAY = "the store was away"
 CANCEL_TIMES, CANCEL_SECONDS = 3, 4.0
 """How often a stopping worker cancels what does not end, and how long it waits for that each time."""
 MOST_ERROR_TEXT = 10_000
@@ -60,6 +62,7 @@ class Engine:
         self._dispatcher = dispatcher
         self._settings = settings
         self._held: dict[str, _Held] = {}
+        self._left: list[Claim] = []
         self._stopping = False
         self.started = 0
         """Segments started so far."""
@@ -172,8 +175,8 @@ class Engine:
         if held.why_cancelled == LOST:
             log.warning("run.lost")
             return LOST
-        if held.why_cancelled == STOP:
-            return await self._give_back(held, reason=STOP, count_attempt=False)
+        if held.why_cancelled in (STOP, AWAY):
+            return await self._give_back(held, reason=held.why_cancelled, count_attempt=False)
         raise asyncio.CancelledError
 
     async def _give_back(self, held: _Held, *, reason: str, count_attempt: bool) -> str:
@@ -181,8 +184,10 @@ class Engine:
         try:
             wake_ups = await self._leases.give_back(held.claim, reason=reason, count_attempt=count_attempt)
         except RetryableError as error:
-            # the store is away or the lease is: the reconciler gives it back when the lease has run out
+            # the store is away or the lease is: by us or a reconciler it is given back once the store is here
             log.warning("run.left", error=str(error))
+            if not isinstance(error, LeaseLost):
+                self._left.append(held.claim)
             return LOST
         self._dispatcher.send(wake_ups)
         log.info("run.given_back", reason=reason)
@@ -192,7 +197,7 @@ class Engine:
         """Renew all leases at a third of their length; cancel what is lost or to be cancelled. Never ends."""
         loop = asyncio.get_running_loop()
         renewed = loop.time()
-        failing = False
+        failing = away = False
         while True:
             await asyncio.sleep(self._settings.lease_seconds / 3)
             held = dict(self._held)
@@ -209,10 +214,19 @@ class Engine:
                 late = loop.time() - renewed > self._settings.lease_seconds
                 lost, cancelled = (set(held) if late else set()), set()
             else:
-                failing = False
+                away, failing = failing, False
                 renewed = loop.time()
+                await self._give_back_left()
             for run_id in lost | cancelled:
-                _cancel(held[run_id], LOST if run_id in lost else CANCEL)
+                _cancel(held[run_id], CANCEL if run_id in cancelled else AWAY if failing or away else LOST)
+
+    async def _give_back_left(self) -> None:
+        """Give back what could not be while the store was away: no worker died, no attempt counts."""
+        left, self._left = self._left, []
+        for claim in left:
+            with suppress(RetryableError):
+                wake_ups = await self._leases.give_back(claim, reason=AWAY, count_attempt=False)
+                self._dispatcher.send(wake_ups)
 
     async def stop(self, *, grace_seconds: float) -> None:
         """Take nothing more; let segments reach a checkpoint, then cancel the rest; all are given back."""

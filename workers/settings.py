@@ -19,6 +19,7 @@ _FACTORY = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
 _LEAST = {
     "concurrency": 1,
     "max_attempts": 1,
+    "max_deaths": 1,
     "events_max": 1,
     "lease_seconds": 0.1,
     "reconcile_seconds": 0.05,
@@ -48,6 +49,8 @@ class Settings:
     """A thread's lease; renewed at a third of it, taken over when it has run out."""
     max_attempts: int = 5
     """Starts of one segment without progress before the run ends as `error`."""
+    max_deaths: int = 10
+    """Workers that may die while executing a run, however far it gets, before it ends as `error`."""
     grace_seconds: float = 20.0
     """How long a warm shutdown waits for segments to reach a checkpoint."""
     reconcile_seconds: float = 1.0

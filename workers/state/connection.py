@@ -35,6 +35,8 @@ CALL_SECONDS = 10
 READ_SECONDS = 15
 """What a read may take, its repetitions and its waiting for something to read included."""
 NO_LIMIT = 2**31
+SUSPECT_MS = 600_000
+"""How long a run that has outlived a worker is kept from others like it, in each segment."""
 APPROVALS_STREAM_MAX = 100_000
 TOMBSTONE_SECONDS = 30 * 86_400
 
@@ -229,6 +231,7 @@ def _constants(settings: Settings) -> str:
         "EVENTS_KEEP_SECONDS": max(1, int(settings.events_keep_seconds)),
         "APPROVALS_STREAM_MAX": APPROVALS_STREAM_MAX,
         "RESEND_MS": RESEND_MS,
+        "SUSPECT_MS": SUSPECT_MS,
         "TOMBSTONE_SECONDS": TOMBSTONE_SECONDS,
     }
     return "".join(f"local {name} = {value}\n" for name, value in values.items())

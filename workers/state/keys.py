@@ -21,6 +21,7 @@ _TEMPLATES = {
     "approvals_stream": "approvals:stream",  # stream: what happened to approval requests
     "workers": "workers",  # zset: worker id -> last seen, ms
     "worker": "worker:{}",  # hash: what a worker says of itself
+    "suspects": "suspects:{}",  # set by worker: runs it took that have outlived a worker
     # one run
     "run": "run:{}",  # hash
     "run_events": "run-events:{}",  # stream, ids are 1-0, 2-0, …

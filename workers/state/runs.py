@@ -56,6 +56,8 @@ class Run:
     result: Any = None
     """The graph's output, as JSON values, once `status` is `success`."""
     error: RunError | None = None
+    deaths: int = 0
+    """Workers that died while executing it, since it was enqueued or retried."""
     worker: str | None = None
     """The worker that executes it, or did last: `host:pid`."""
     last_event: int = 0
@@ -214,6 +216,7 @@ def run_of(record: Mapping[bytes, bytes]) -> Run:
         principal=text.get("principal"),
         result=value("result"),
         error=value("error"),
+        deaths=int(text.get("deaths", 0)),
         worker=text.get("worker"),
         last_event=int(text.get("event_seq", 0)),
     )

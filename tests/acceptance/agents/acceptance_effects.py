@@ -39,6 +39,9 @@ Agents, by name in langgraph.json; those above the line take `{"messages": [huma
 | subgraph        | interrupt("inner?") in a subgraph's node; logs `inner`; state answer              |
 | before          | interrupt_before=["act"]; nodes plan, act (logged), finish; state steps: names    |
 | after           | interrupt_after=["act"]: `act` is logged before the pause; state as above         |
+| poison          | no pause: kills its process (logged as `die`) by state how, sigkill or segfault,  |
+|                 | until the barrier `healed` is open                                                |
+| brief           | no pause: two steps that take a moment; state steps: 2                            |
 | quits_async     | no pause: raises SystemExit, KeyboardInterrupt or an own BaseException, by state how |
 | quits_sync      | no pause: sys.exit(how) in a sync node                                            |
 | schema_question | interrupt("How much?", response_schema=Budget), Budget being amount: Decimal > 0  |

@@ -134,10 +134,17 @@ local function finish(run, status, reason, outcome)
   if was_first and next_run then wake(next_run) end
 end
 
--- A run whose worker is gone (its lease ran out): say so, and make it claimable, or end it if that was asked.
--- Returns whether it goes on.
-local function recover(run, lost_worker)
+-- A run whose worker is gone (its lease ran out): count that, say so, and make it claimable, or end it if that
+-- was asked. Returns whether it goes on.
+local function recover(run, thread)
+  local lease = redis.call('HMGET', K.lease(thread), 'owner', 'token')
+  local lost_worker = lease[1] or ''
   local pause, again = pause_of(run), {}
+  local before = redis.call('HGET', K.run(run), 'lost_workers')
+  redis.call('HINCRBY', K.run(run), 'deaths', 1)
+  redis.call('HSET', K.run(run), 'lost_token', lease[2] or '',
+    'lost_workers', string.sub(lost_worker .. (before and ', ' .. before or ''), 1, 1000))
+  release(thread)
   for _, id in ipairs(redis.call('ZRANGE', K.run_approvals(run), 0, -1)) do
     if redis.call('HGET', K.approval(id), 'outcome') == 'started' then again[#again + 1] = id end
   end
