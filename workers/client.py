@@ -23,7 +23,7 @@ from .caller_input import (
 )
 from .dispatch import Dispatcher
 from .encoding import dump_input
-from .errors import Conflict, InvalidDecision, InvalidInput, NotFound, WaitTimeout
+from .errors import Conflict, InvalidDecision, InvalidInput, NotFound, ThreadExpired, WaitTimeout
 from .settings import Settings
 from .state.approval_stream import ApprovalStream
 from .state.approvals import Approvals, ApprovalStatus, CheckedDecision
@@ -118,6 +118,7 @@ class Placet:
         Raises:
             InvalidInput: when an argument is refused; the message names it.
             Conflict: when `run_id` stands for a run with another payload.
+            ThreadExpired: when the thread was deleted or has expired: it takes nothing more.
             StoreUnavailable: when Redis does not answer; it may or may not have been created.
         """
         if input is None:
@@ -248,10 +249,12 @@ class Placet:
         """A thread's newest state, as JSON values: `values`, `checkpoint_id`, `created_at`, `run_id`.
 
         Raises:
-            NotFound: when the thread has no checkpoint, or was deleted.
+            NotFound: when the thread has no checkpoint.
+            ThreadExpired: when it had one, and was deleted or has expired.
         """
         if (found := await newest_state(self._connection, checked_id("thread_id", thread_id))) is None:
-            raise NotFound("thread", thread_id)
+            why = await self._threads.gone(thread_id)
+            raise ThreadExpired(thread_id, why) if why else NotFound("thread", thread_id)
         return found
 
     async def delete_thread(self, thread_id: str) -> None:
@@ -326,6 +329,7 @@ class Placet:
             AlreadyDecided: when someone was faster; it says who.
             NotPending: when it is expired, superseded or cancelled.
             ChangedSinceSeen: when `seen` is not the request's digest.
+            ThreadExpired: when the run's checkpoints are gone; it has ended as `error`.
             InvalidDecision: when the decision does not fit; `issues` say where and why. Nothing was saved.
         """
         checked_id("approval_id", approval_id)

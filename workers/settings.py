@@ -25,6 +25,7 @@ _LEAST = {
     "reconcile_seconds": 0.05,
     "grace_seconds": 0,
     "events_keep_seconds": 0,
+    "runs_keep_seconds": 0,
     "thread_ttl_seconds": 0,
 }
 
@@ -59,8 +60,10 @@ class Settings:
     """Events kept of one run; older ones are trimmed and a reader gets `resync`."""
     events_keep_seconds: float = 86_400.0
     """How long a run's events are kept past its end."""
+    runs_keep_seconds: float = 2_592_000.0
+    """How long an ended run's records (itself, its events, requests, ledger) are kept; 0: for ever."""
     thread_ttl_seconds: float = 0.0
-    """Lifetime of an idle thread's checkpoints; 0 keeps them until they are deleted."""
+    """How long a thread's checkpoints are kept past the end of its last run; 0: until they are deleted."""
     checkpointer: str = "placet"
     """`placet`, `langgraph-redis`, or `package.module:factory` of another (docs/checkpointers.md)."""
     encryption_key: str = ""

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from hypothesis.stateful import run_state_machine_as_test as run_machine
 
-from placet.errors import AlreadyDecided, Conflict, LeaseLost
+from placet.errors import AlreadyDecided, Conflict, LeaseLost, ThreadExpired
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -78,6 +78,8 @@ class Machine(RuleBasedStateMachine):
         self.stale: list[Claim] = []
         self.tokens: list[int] = []
         self.asked = 0
+        self.made = 0
+        self.names = {thread: thread for thread in THREADS}
 
     def do(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
         return self.runner.run(coroutine)
@@ -116,10 +118,12 @@ class Machine(RuleBasedStateMachine):
     @precondition(lambda self: len(self.open_runs()) < MOST_RUNS)
     @rule(thread=st.sampled_from(THREADS))
     def enqueue(self, thread: str) -> None:
-        key = f"r{len(self.runs)}"
+        key = f"r{self.made}"
+        self.made += 1
+        thread = self.names[thread]
         self.do(self.core.enqueue(key, thread))
         self.runs[key] = Known(thread)
-        self.queues[thread].append(key)
+        self.queues.setdefault(thread, []).append(key)
 
     @precondition(lambda self: any(run.pause for run in self.runs.values()))
     @rule(pick=PICK, kind=st.sampled_from(("approve", "reject")), reviewer=st.sampled_from(("alice", "bob")))
@@ -168,12 +172,25 @@ class Machine(RuleBasedStateMachine):
     def delete_thread(self, pick: int) -> None:
         if pick % SELDOM:
             return
-        thread = self.runs[f"r{pick % len(self.runs)}"].thread
+        thread = list(self.runs.values())[pick % len(self.runs)].thread
         self.do(self.core.placet.delete_thread(thread))
+        with pytest.raises(ThreadExpired):
+            self.do(self.core.enqueue("late", thread))
+        # who was there comes back under another name
+        self.names[thread.rstrip("'")] = thread + "'"
         self.last_run.pop(thread, None)
         for key in self.open_runs():
             if self.runs[key].thread == thread:
                 self.end(key, "cancelled")
+
+    @precondition(lambda self: any(run.status != "open" for run in self.runs.values()))
+    @rule(pick=PICK)
+    def sweep(self, pick: int) -> None:
+        ended = [key for key, run in self.runs.items() if run.status != "open"]
+        key = ended[pick % len(ended)]
+        assert self.do(self.core.redis.zadd(self.core.connection.keys("ended"), {key: 1}, xx=True, ch=True))
+        self.do(self.core.timers.sweep())
+        del self.runs[key]
 
     # what workers do
 

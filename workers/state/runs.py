@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
 
-from ..errors import Conflict, NotFound
+from ..errors import Conflict, NotFound, ThreadExpired
 from .connection import moment, wake_ups
 
 if TYPE_CHECKING:
@@ -80,6 +80,7 @@ class Runs:
 
         Raises:
             Conflict: when the id stands for a run with another payload.
+            ThreadExpired: when the thread was there and is no more.
         """
         start_at = "" if new.start_at is None else str(int(new.start_at.timestamp() * 1000))
         record: list[Text] = []
@@ -90,6 +91,8 @@ class Runs:
         )
         if reply[0] == b"conflict":
             raise Conflict(f"run {new.id} exists with another payload")
+        if reply[0] == b"gone":
+            raise ThreadExpired(new.thread_id, reply[1].decode())
         return reply[0] == b"created", wake_ups(reply)
 
     async def get(self, run_id: str) -> Run:

@@ -1,4 +1,4 @@
-"""Agents that take their worker with them, and one that does no harm; acceptance_effects.py says what each does."""
+"""An agent that takes its worker with it, and one that does no harm; see acceptance_effects.py."""
 
 from __future__ import annotations
 

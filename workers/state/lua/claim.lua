@@ -20,6 +20,11 @@ local crashed = status == 'running'
 if crashed and not recover(run, thread) then return {'ended', WOKEN} end
 if not (crashed or r[6] == '1' or pause.fresh or timer_due) then return no('waiting') end
 local attempt = (r[7] == '1' and 0 or tonumber(r[5])) + 1
+note_kept(thread)
+if gone(thread) then
+  strand(run, thread, pid)
+  return {'ended', WOKEN}
+end
 local d = redis.call('HMGET', K.run(run), 'deaths', 'lost_workers')
 local deaths = tonumber(d[1] or '0')
 if attempt > max_attempts or deaths >= max_deaths then

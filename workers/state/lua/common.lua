@@ -43,6 +43,25 @@ local function wake(run)
   WOKEN[#WOKEN + 1] = {run, r[1], r[2]}
 end
 
+-- A thread that has checkpoints is known by it: one whose checkpoints are gone never starts anew.
+local function note_kept(thread)
+  if redis.call('EXISTS', K.checkpoint(thread)) == 1 then redis.call('HSET', K.thread(thread), 'kept', '1') end
+end
+
+-- Why the thread takes nothing more, false if it does.
+local function gone(thread)
+  local t = redis.call('HMGET', K.thread(thread), 'deleted_at', 'expired_at', 'kept')
+  if t[1] then return 'deleted' end
+  if t[2] then return 'expired' end
+  return t[3] and redis.call('EXISTS', K.checkpoint(thread)) == 0 and 'lost'
+end
+
+-- One run more that has not ended: its thread is not idle.
+local function opened(thread)
+  redis.call('HINCRBY', K.thread(thread), 'open', 1)
+  redis.call('ZREM', K.idle, thread)
+end
+
 -- The run takes its turn on its thread.
 local function enter(run, thread)
   redis.call('HSET', K.run(run), 'due', '1')
@@ -122,6 +141,9 @@ local function finish(run, status, reason, outcome)
   redis.call('HSET', K.run(run), 'ended_at', int(NOW), 'due', '')
   redis.call('HDEL', K.run(run), 'wake_at', 'cancel_requested')
   redis.call('EXPIRE', K.run_events(run), EVENTS_KEEP_SECONDS)
+  redis.call('ZADD', K.ended, int(NOW), run)
+  if redis.call('HINCRBY', K.thread(thread), 'open', -1) <= 0 then redis.call('ZADD', K.idle, int(NOW), thread) end
+  note_kept(thread)
   if redis.call('HGET', K.lease(thread), 'run_id') == run then release(thread) end
   -- an abnormal end may leave tool calls without a result: the next run on the thread mends that first
   if redis.call('HGET', K.thread(thread), 'last_run') == run then
@@ -132,6 +154,15 @@ local function finish(run, status, reason, outcome)
   redis.call('LREM', K.thread_queue(thread), 1, run)
   local next_run = redis.call('LINDEX', K.thread_queue(thread), 0)
   if was_first and next_run then wake(next_run) end
+end
+
+-- End a run whose thread's checkpoints are gone: it cannot go on, and does not start anew.
+local function strand(run, thread, pid)
+  redis.call('HSET', K.run(run), 'error', cjson.encode({type = 'ThreadExpired', node = cjson.null,
+    message = "the checkpoints of thread '" .. thread .. "' are gone: they expired, were removed or lost"}))
+  finish(run, 'error', 'the checkpoints of its thread are gone', 'unknown')
+  redis.call('HDEL', K.thread(thread), 'repair')
+  event(run, 'run.ended', cjson.encode({status = 'error', reason = 'the checkpoints of its thread are gone'}), nil, pid)
 end
 
 -- A run whose worker is gone (its lease ran out): count that, say so, and make it claimable, or end it if that

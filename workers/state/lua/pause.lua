@@ -57,6 +57,7 @@ set_status(run, pause.pending and 'interrupted' or 'pending')
 event(run, #requests > 0 and 'run.interrupted' or 'run.parked', ARGV[6], nil, pid)
 redis.call('HSET', K.run(run), 'attempt', '0', 'progress', checkpoint, 'due', '')
 release(thread)
+note_kept(thread)
 if redis.call('HGET', K.run(run), 'cancel_requested') then
   local reason = redis.call('HGET', K.run(run), 'cancel_requested')
   finish(run, 'cancelled', reason, 'unknown')
