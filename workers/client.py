@@ -12,6 +12,7 @@ from .caller_input import (
     MAX_REASON,
     check_decisions,
     check_filters,
+    check_messages,
     check_one_of,
     checked_config,
     checked_id,
@@ -123,15 +124,19 @@ class Placet:
         """
         if input is None:
             raise InvalidInput("input", "must not be null; to go on from a pause, decide on its requests")
+        settings = self._connection.settings
+        check_messages(input, most=settings.max_messages)
         new = NewRun(
             id=checked_id("run_id", uuid4().hex if run_id is None else run_id),
             thread_id=checked_id("thread_id", uuid4().hex if thread_id is None else thread_id),
             agent=checked_id("agent", agent),
-            queue=checked_queue(self._connection.settings.queue_names[0] if queue == "" else queue),
-            input=dump_input("input", input),
-            config=dump_input("config", checked_config(config)),
-            context=dump_input("context", context),
-            metadata=dump_input("metadata", checked_object("metadata", {} if metadata is None else metadata)),
+            queue=checked_queue(settings.queue_names[0] if queue == "" else queue),
+            input=dump_input("input", input, settings),
+            config=dump_input("config", checked_config(config), settings),
+            context=dump_input("context", context, settings),
+            metadata=dump_input(
+                "metadata", checked_object("metadata", {} if metadata is None else metadata), settings
+            ),
             principal=None if principal is None else checked_id("principal", principal),
             start_at=checked_start(start_at),
         )
@@ -348,13 +353,14 @@ class Placet:
         from .decisions import check_decision, check_open  # noqa: PLC0415 - loads jsonschema when it is used
 
         check_decisions(decisions, reviewer=reviewer, seen=seen)
+        most_bytes = self._connection.settings.max_decision_bytes
         checked: list[CheckedDecision] = []
         issues: list[Issue] = []
         for approval_id, decision in decisions.items():
             approval = await self._approvals.get(approval_id)
             check_open(approval, (seen or {}).get(approval_id))
             try:
-                fits = check_decision(approval, decision)
+                fits = check_decision(approval, decision, most_bytes=most_bytes)
             except InvalidDecision as error:
                 prefix = f"/{approval_id}" if len(decisions) > 1 else ""
                 issues += [{**issue, "path": prefix + issue["path"]} for issue in error.issues]
@@ -382,7 +388,9 @@ class Placet:
         asked = [a for a in await self._approvals.of_pause(run_id) if a.status == "pending"]
         if not asked:
             raise Conflict(f"run {run_id} asks nothing now")
-        return await self.decide_many(decisions_of_resume(asked, resume), reviewer=reviewer)
+        most_bytes = self._connection.settings.max_decision_bytes
+        decisions = decisions_of_resume(asked, resume, most_bytes=most_bytes)
+        return await self.decide_many(decisions, reviewer=reviewer)
 
 
 def _there(run: Run, until: Until) -> bool:

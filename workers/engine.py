@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import structlog
 from langgraph.errors import GraphDrained
 
-from .encoding import dump_shown
+from .encoding import dump_shown, size_of
 from .errors import LeaseLost, PlacetError, RetryableError
 from .segment import Finished, Paused, Segment, graph_config
 
@@ -135,13 +135,16 @@ class Engine:
         return await self._pause(held, end)
 
     async def _pause(self, held: _Held, end: Paused) -> str:
-        data = dump_shown(
-            {
-                "interrupts": end.interrupts,
-                "approvals": [request.id for request in end.requests],
-                "wake_at_ms": end.wake_at_ms,
-            }
-        )
+        shown = {
+            "interrupts": end.interrupts,
+            "approvals": [request.id for request in end.requests],
+            "wake_at_ms": end.wake_at_ms,
+        }
+        data = dump_shown(shown)
+        if (size := size_of(data)) > self._settings.max_event_bytes:
+            # the requests have it all
+            shown |= {"interrupts": [{"id": one["id"]} for one in end.interrupts], "cut": size}
+            data = dump_shown(shown)
         held.committing = True
         wake_ups = await self._leases.pause(
             held.claim,

@@ -135,6 +135,15 @@ class InvalidDecision(PermanentError):
         self.issues = list(issues)
 
 
+class TooLarge(PermanentError):
+    """Raised when something is larger than a setting allows; the message names both."""
+
+    def __init__(self, what: str, size: int, most: int, setting: str) -> None:
+        super().__init__(f"{what} has {size:,} bytes of JSON; the most is {most:,} ({setting})")
+        self.size = size
+        self.most = most
+
+
 class UnstorableType(PermanentError):
     """Raised when a value is about to be written to a checkpoint that would not come back as it is."""
 

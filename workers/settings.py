@@ -27,6 +27,13 @@ _LEAST = {
     "events_keep_seconds": 0,
     "runs_keep_seconds": 0,
     "thread_ttl_seconds": 0,
+    "max_input_bytes": 2,
+    "max_messages": 1,
+    "max_config_bytes": 2,
+    "max_arguments_bytes": 2,
+    "max_decision_bytes": 2,
+    "max_event_bytes": 1000,
+    "max_result_bytes": 2,
 }
 
 
@@ -64,6 +71,20 @@ class Settings:
     """How long an ended run's records (itself, its events, requests, ledger) are kept; 0: for ever."""
     thread_ttl_seconds: float = 0.0
     """How long a thread's checkpoints are kept past the end of its last run; 0: until they are deleted."""
+    max_input_bytes: int = 16 * 1024 * 1024
+    """Of a run's input, as JSON."""
+    max_messages: int = 10_000
+    """Messages in a run's input."""
+    max_config_bytes: int = 1024 * 1024
+    """Of a run's config, context and metadata, each."""
+    max_arguments_bytes: int = 1024 * 1024
+    """Of what one approval request shows: a call's arguments, a question; above, the run ends as `error`."""
+    max_decision_bytes: int = 1024 * 1024
+    """Of one decision: edited arguments, an answer."""
+    max_event_bytes: int = 256 * 1024
+    """Of one event's data; a larger one is replaced by an event `cut` that says so."""
+    max_result_bytes: int = 16 * 1024 * 1024
+    """Of a run's result; above, the run ends as `error`, its thread keeps the state."""
     checkpointer: str = "placet"
     """`placet`, `langgraph-redis`, or `package.module:factory` of another (docs/checkpointers.md)."""
     encryption_key: str = ""

@@ -14,6 +14,7 @@ from .runs import run_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from ..settings import Settings
     from .approvals import ApprovalRequest
     from .connection import Connection, WakeUp
     from .runs import Run, RunError
@@ -54,6 +55,11 @@ class Leases:
         self._c = connection
         self.owner = owner
         self._pid = os.getpid()
+
+    @property
+    def settings(self) -> Settings:
+        """What the process was told from outside."""
+        return self._c.settings
 
     async def claim(self, run_id: str) -> tuple[Claim | None, str, list[WakeUp]]:
         """Take the run's thread if there is something to do; without a claim the text says why not."""
