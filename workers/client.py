@@ -160,7 +160,7 @@ class Placet:
         thread_id: str | None = None,
         limit: int = 100,
     ) -> list[Run]:
-        """List runs, newest first."""
+        """List runs, newest first, without their input, config, context and result, which `get` reads."""
         check_one_of("status", status, _RUN_STATUSES)
         check_filters(agent=agent, thread_id=thread_id)
         checked_whole("limit", limit, least=1)

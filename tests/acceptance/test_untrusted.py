@@ -128,7 +128,12 @@ async def test_hostile_data_is_plain_at_every_border(fleet: Fleet, placet: Place
     """Input, context, config, metadata, store, event, question, answer: it arrives as it was sent."""
     await fleet.start()
     config = {"configurable": {"note": HOSTILE}, "metadata": {"note": HOSTILE}, "tags": ["!!python/none"]}
-    given = {"given": HOSTILE, "branch:to:relay": None, "seen": {"forged": True}, "__interrupt__": []}
+    given: dict[str, Any] = {
+        "given": HOSTILE,
+        "branch:to:relay": None,
+        "seen": {"forged": True},
+        "__interrupt__": [],
+    }
     run = await placet.enqueue("relaying", given, context=HOSTILE, config=config, metadata=HOSTILE)
     (asked,) = await paused(placet, run)
     assert (asked.kind, asked.value) == ("question", HOSTILE)

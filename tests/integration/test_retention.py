@@ -187,14 +187,20 @@ async def test_another_checkpointers_threads_are_asked_for_until_they_are_delete
         await core.enqueue()
         await core.finish(await core.claim())
         await age(core, "idle", "t1")
+        await core.enqueue("r9", "t9")
+        await core.finish(await core.claim("r9"))
+        await age(core, "ended", "r9")  # its records go first
         assert await core.timers.sweep() == (False, ["t1"])
+        assert await core.redis.zscore(core.connection.keys("idle"), "t9")
         assert await core.timers.sweep() == (False, [])  # somebody is at it
         await age(core, "idle", "t1")
         assert await core.timers.sweep() == (False, ["t1"])
         assert await core.timers.sweep(deleted=["t1"]) == (False, [])
+        await age(core, "ended", "r1")
+        await core.timers.sweep()
         with pytest.raises(ThreadExpired, match="has expired"):
             await core.enqueue("r2")
-        assert await core.redis.exists(core.connection.keys("idle")) == 0
+        assert await core.redis.zrange(core.connection.keys("idle"), 0, -1) == [b"t9"]
 
 
 async def test_checkpoints_that_were_lost_end_the_run_that_is_decided_on(kept: Core) -> None:

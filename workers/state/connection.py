@@ -20,7 +20,7 @@ from ..errors import LeaseLost, NotConnected, StoreUnavailable
 from .keys import Keys, lua_prelude
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable
+    from collections.abc import AsyncIterator, Awaitable, Sequence
 
     from redis.commands.core import AsyncScript
 
@@ -194,8 +194,11 @@ class Connection:
         except (exceptions.ConnectionError, exceptions.TimeoutError, OSError) as error:
             raise StoreUnavailable(f"Redis at {_shown(self.settings.redis_url)}: {error}") from error
 
-    async def records(self, index: str, kind: str) -> AsyncIterator[dict[bytes, bytes]]:
-        """Read the hashes that a sorted set lists, highest score first, a page at a time."""
+    async def records(
+        self, index: str, kind: str, fields: Sequence[str] = ()
+    ) -> AsyncIterator[dict[bytes, bytes]]:
+        """Read the hashes that a sorted set lists, or `fields` of them, highest score first, by pages."""
+        names = [name.encode() for name in fields]
         # pages by score: by rank, a member that leaves meanwhile would move another past the reader
         bound: float | str = "+inf"
         at_bound: set[bytes] = set()
@@ -206,9 +209,17 @@ class Connection:
             )
             pipeline = self.reader.pipeline(transaction=False)
             for key, _ in page:
-                if key not in at_bound:
+                if key in at_bound:
+                    continue
+                if fields:
+                    pipeline.hmget(self.keys(kind, key.decode()), names)
+                else:
                     pipeline.hgetall(self.keys(kind, key.decode()))
-            for record in await self.read(pipeline.execute()):
+            for reply in await self.read(pipeline.execute()):
+                record = reply
+                if fields:
+                    found = zip(names, reply, strict=True)
+                    record = {name: value for name, value in found if value is not None}
                 if record:
                     yield record
             if len(page) < count:

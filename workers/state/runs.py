@@ -109,7 +109,7 @@ class Runs:
     async def newest(
         self, *, status: str | None, agent: str | None, thread_id: str | None, limit: int
     ) -> list[Run]:
-        """List runs, newest first, those that match every filter given."""
+        """List runs, newest first, those that match every filter given; without what may be large."""
         if status is not None:
             index = self._c.keys("runs_in", status)
         elif thread_id is not None:
@@ -117,7 +117,7 @@ class Runs:
         else:
             index = self._c.keys("runs")
         found: list[Run] = []
-        async for record in self._c.records(index, "run"):
+        async for record in self._c.records(index, "run", _LISTED):
             run = run_of(record)
             if (
                 (status is None or run.status == status)
@@ -186,6 +186,11 @@ class NewRun:
         return blake2b(json.dumps([texts, values], sort_keys=True).encode(), digest_size=16).hexdigest()
 
 
+# all but what may be megabytes: input, config, context, result
+_LISTED = (
+    *("id", "thread_id", "agent", "status", "queue", "created_at", "updated_at", "started_at", "ended_at"),
+    *("wake_at", "attempt", "segment", "metadata", "principal", "error", "deaths", "worker", "event_seq"),
+)
 _JSON_INPUTS = ("input", "config", "context", "metadata")
 
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from acceptance_effects import logged
 from langchain.agents import create_agent
 from langchain_core.messages import BaseMessage, HumanMessage
-from langchain_core.runnables import RunnableConfig  # noqa: TC002 (LangGraph reads the annotation)
 from langchain_core.tools import tool
+from langgraph.config import get_config
 from langgraph.graph import START, StateGraph
-from langgraph.runtime import Runtime  # noqa: TC002 (the same)
+from langgraph.runtime import Runtime  # noqa: TC002 (LangGraph reads the annotation)
 from langgraph.types import interrupt
 from tool_agents import gate
 
@@ -29,9 +29,9 @@ class Relay(TypedDict, total=False):
     seen: dict[str, Any]
 
 
-async def relay(state: Relay, config: RunnableConfig, runtime: Runtime[Any]) -> Relay:
+async def relay(state: Relay, runtime: Runtime[None]) -> Relay:
     """Put what is given into the store, an event and a question; return it as it was seen everywhere."""
-    given = state["given"]
+    given, config = state["given"], get_config()
     assert runtime.store is not None
     await runtime.store.aput(("relay",), "given", {"value": given})
     stored = await runtime.store.aget(("relay",), "given")
@@ -75,7 +75,7 @@ def nested(levels: int) -> Any:
     return value
 
 
-async def odd(state: Odd, runtime: Runtime[Any]) -> Odd:
+async def odd(state: Odd, runtime: Runtime[None]) -> Odd:
     """Stream, ask or return what cannot be passed on as it is."""
     how = state["how"]
     if how == "surrogate":
@@ -95,7 +95,7 @@ async def odd(state: Odd, runtime: Runtime[Any]) -> Odd:
     return {"kept": nested(100_000)}
 
 
-relaying = StateGraph(Relay, context_schema=dict).add_node(relay).add_edge(START, "relay").compile()
+relaying = StateGraph(Relay).add_node(relay).add_edge(START, "relay").compile()
 carrying = create_agent(
     ScriptedModel(script=[_carrying, lambda messages: f"done: {messages[-1].text}"]),
     tools=[carry],

@@ -83,4 +83,13 @@ end
 event(run, segment == 1 and 'run.started' or 'run.resumed',
   cjson.encode({segment = segment, worker = owner}), int(attempt), pid)
 local repair = redis.call('HGET', K.thread(thread), 'repair') or ''
-return {'claimed', token, redis.call('HGETALL', K.run(run)), pause.answers, repair, WOKEN}
+local record = {}
+-- the input, which may be megabytes, is in the thread once the run has paused
+local skip = redis.call('HGET', K.run(run), 'progress') ~= '' and 'input'
+for _, name in ipairs(redis.call('HKEYS', K.run(run))) do
+  if name ~= skip then
+    record[#record + 1] = name
+    record[#record + 1] = redis.call('HGET', K.run(run), name)
+  end
+end
+return {'claimed', token, record, pause.answers, repair, WOKEN}
