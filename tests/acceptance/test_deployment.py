@@ -179,6 +179,29 @@ async def start_workers(deployment: Deployment) -> list[subprocess.Popen[bytes]]
     return workers
 
 
+async def pause(deployment: Deployment) -> str:
+    """Enqueue a run; the id of what it asks."""
+    run(deployment, "enqueue")
+
+    async def asked() -> list[Any]:
+        return run(deployment, "approvals list", "--json")
+
+    [approval] = await wait_until(asked)
+    return str(approval["id"])
+
+
+async def approve(deployment: Deployment, approval_id: str) -> None:
+    """Approve it and wait for the run's end."""
+    run(deployment, "placet approve", put=approval_id)
+
+    async def ended() -> bool:
+        [found] = run(deployment, "runs list", "--json")
+        assert found["status"] in ("pending", "running", "success"), found
+        return bool(found["status"] == "success")
+
+    await wait_until(ended)
+
+
 async def test_a_deployment_as_the_readme_says(project: Path, image: Image) -> None:
     """A pending approval outlives Redis, killed and started again on its volume."""
     with Deployment(services=services(project), image=image, folder=project.parent) as deployment:
@@ -186,30 +209,20 @@ async def test_a_deployment_as_the_readme_says(project: Path, image: Image) -> N
         async def worker_healthy() -> bool:
             return deployment.healthy("worker")
 
-        async def asked() -> list[Any]:
-            return run(deployment, "approvals list", "--json")
-
-        async def ended() -> bool:
-            [found] = run(deployment, "runs list", "--json")
-            assert found["status"] in ("pending", "running", "success"), found
-            return bool(found["status"] == "success")
-
         redis = await start_redis(deployment)
         assert not deployment.healthy("worker")
         workers = await start_workers(deployment)
         assert deployment.healthy("worker")
-        run(deployment, "enqueue")
-        [approval] = await wait_until(asked)
+        approval_id = await pause(deployment)
 
         redis.kill()
         redis.wait()
         assert not deployment.healthy("redis")
         assert not deployment.healthy("worker")
         await start_redis(deployment)
-        assert [one["id"] for one in await asked()] == [approval["id"]]
+        assert [one["id"] for one in run(deployment, "approvals list", "--json")] == [approval_id]
 
-        run(deployment, "placet approve", put=approval["id"])
-        await wait_until(ended)
+        await approve(deployment, approval_id)
         await wait_until(worker_healthy)
         for worker in workers:
             worker.terminate()
