@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -208,6 +207,7 @@ class Engine:
                 lost, cancelled = await self._leases.renew(
                     {key: one.claim.token for key, one in held.items()}
                 )
+                await self._give_back_left()
             except Exception as error:
                 known = isinstance(error, RetryableError)
                 if not failing and (held or not known):  # the reconciler tells of a store that is away
@@ -219,17 +219,21 @@ class Engine:
             else:
                 away, failing = failing, False
                 renewed = loop.time()
-                await self._give_back_left()
             for run_id in lost | cancelled:
                 _cancel(held[run_id], CANCEL if run_id in cancelled else AWAY if failing or away else LOST)
 
     async def _give_back_left(self) -> None:
         """Give back what could not be while the store was away: no worker died, no attempt counts."""
-        left, self._left = self._left, []
-        for claim in left:
-            with suppress(RetryableError):
+        while self._left:
+            claim = self._left.pop()
+            try:
                 wake_ups = await self._leases.give_back(claim, reason=AWAY, count_attempt=False)
-                self._dispatcher.send(wake_ups)
+            except LeaseLost:
+                continue  # another has it, and the store knows now that this worker had not died
+            except RetryableError:
+                self._left.append(claim)
+                return
+            self._dispatcher.send(wake_ups)
 
     async def stop(self, *, grace_seconds: float) -> None:
         """Take nothing more; let segments reach a checkpoint, then cancel the rest; all are given back."""
