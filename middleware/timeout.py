@@ -53,7 +53,7 @@ class ToolTimeoutMiddleware(AgentMiddleware[Any, Any, Any]):
                 raise
         return ToolMessage(
             content=f"The call of `{call['name']}` did not end within {self._seconds:g} s and was cancelled;"
-            " whether it took effect is not known.",
+            " it may have taken effect.",
             name=call["name"],
             tool_call_id=call["id"],
             status="error",

@@ -94,14 +94,13 @@ class Engine:
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 - a coroutine runs in a task
         held = self._held[run_id] = _Held(claim=claim, task=task)
-        names = {"run_id": run_id, "thread_id": claim.run.thread_id, "attempt": claim.run.attempt}
-        try:
-            with structlog.contextvars.bound_contextvars(**names):
+        with structlog.contextvars.bound_contextvars(**_names(claim)):
+            try:
                 return await self._execute(held)
-        finally:
-            del self._held[run_id]
-            if held.left:
-                log.info("slot.returned", **names)
+            finally:
+                del self._held[run_id]
+                if held.left:
+                    log.info("slot.returned")
 
     async def _execute(self, held: _Held) -> str:
         log.info("run.claimed", agent=held.claim.run.agent, segment=held.claim.run.segment)
@@ -110,7 +109,8 @@ class Engine:
                 return await self._give_back(held, reason=STOP, count_attempt=False)
             return await self._driven(held)
         except LeaseLost:
-            log.warning("run.lost")
+            if not held.left:
+                log.warning("run.lost")
             return LOST
         except RetryableError as error:
             return await self._give_back(held, reason=str(error), count_attempt=True)
@@ -257,25 +257,27 @@ class Engine:
 
     def _stop_one(self, held: _Held, why: str) -> None:
         """Cancel; what has not ended a renewal later is left behind: its run ends without it."""
-        patience = self._settings.lease_seconds / 3
-        if held.why_cancelled and asyncio.get_running_loop().time() - held.cancelled_at < patience:
+        if not held.why_cancelled:
+            _cancel(held, why)
             return
-        if held.why_cancelled and not held.committing:
-            held.left = True
-            run = held.claim.run
-            log.warning("slot.lost", run_id=run.id, thread_id=run.thread_id, why=held.why_cancelled)
-            if held.why_cancelled in (CANCEL, LATE):
+        patience = self._settings.lease_seconds / 3
+        if held.committing or asyncio.get_running_loop().time() - held.cancelled_at < patience:
+            return
+        # not cancelled again: LangGraph would leave a deaf tool's task to itself, and nobody would know of it
+        held.left = True
+        with structlog.contextvars.bound_contextvars(**_names(held.claim)):
+            log.warning("slot.lost", why=held.why_cancelled)
+            if held.why_cancelled != LOST:
                 ending = asyncio.create_task(self._end_without(held))
                 self._ending.add(ending)
                 ending.add_done_callback(self._ending.discard)
-        _cancel(held, why)
 
     async def _end_without(self, held: _Held) -> None:
         """Commit the end of a run whose coroutine goes on; it can write nothing from then on."""
         try:
             await self._cancelled(held)
         except RetryableError as error:
-            log.warning("run.left", run_id=held.claim.run.id, error=str(error))
+            log.warning("run.left", error=str(error))
             held.left = held.committing = False  # once more, at a renewal to come
 
     async def stop(self, *, grace_seconds: float) -> None:
@@ -293,6 +295,11 @@ class Engine:
     async def _none_held(self, seconds: float) -> None:
         if self._held:
             await asyncio.wait([one.task for one in self._held.values()], timeout=seconds)
+
+
+def _names(claim: Claim) -> dict[str, Any]:
+    """What every line of the log says of a segment."""
+    return {"run_id": claim.run.id, "thread_id": claim.run.thread_id, "attempt": claim.run.attempt}
 
 
 def _cancel(held: _Held, why: str) -> None:
