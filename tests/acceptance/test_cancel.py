@@ -123,9 +123,9 @@ async def test_at_any_moment_of_a_run(fleet: Fleet, placet: Placet) -> None:
     assert "cancelled" in came_to
 
 
-@pytest.mark.settings(lease_seconds=30)
+@pytest.mark.settings(lease_seconds=600)
 async def test_from_another_process_while_its_hints_are_cut_off(fleet: Fleet, placet: Placet) -> None:
-    """aegra#132: with every client's connection killed meanwhile, it stops long before a renewal."""
+    """aegra#132: with every client's connection killed meanwhile, it stops, though no renewal is near."""
     await fleet.start()
     runs = [await placet.enqueue("slow_tool", human(f"gate-{n}")) for n in range(3)]
     await fleet.started("slow", len(runs))
@@ -134,6 +134,5 @@ async def test_from_another_process_while_its_hints_are_cut_off(fleet: Fleet, pl
         await redis.client_kill_filter(_type="pubsub")
         await redis.client_kill_filter(_type="normal", skipme=True)
         await placet.cancel(run.id)
-        async with asyncio.timeout(9):  # a third of the lease is the most it takes without the hint
-            assert (await placet.wait(run.id)).status == "cancelled"
+        assert (await placet.wait(run.id, timeout=PATIENCE)).status == "cancelled"
     assert fleet.effects("slow", "end") == []
