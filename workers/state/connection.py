@@ -36,6 +36,7 @@ READ_SECONDS = 15
 """What a read may take, its repetitions and its waiting for something to read included."""
 NO_LIMIT = 2**31
 APPROVALS_STREAM_MAX = 100_000
+STOPS_MAX = 1_000
 TOMBSTONE_SECONDS = 30 * 86_400
 
 Text = str | bytes | int | float
@@ -228,6 +229,7 @@ def _constants(settings: Settings) -> str:
         "EVENTS_MAX": settings.events_max,
         "EVENTS_KEEP_SECONDS": max(1, int(settings.events_keep_seconds)),
         "APPROVALS_STREAM_MAX": APPROVALS_STREAM_MAX,
+        "STOPS_MAX": STOPS_MAX,
         "RESEND_MS": RESEND_MS,
         "TOMBSTONE_SECONDS": TOMBSTONE_SECONDS,
     }
