@@ -26,6 +26,7 @@ _TEMPLATES = {
     # one run
     "run": "run:{}",  # hash
     "run_events": "run-events:{}",  # stream, ids are 1-0, 2-0, …
+    "run_events_copy": "run-events-copy",  # stream, while a script makes a smaller copy of one
     "run_approvals": "run-approvals:{}",  # zset: approval id -> created, ms
     "run_pause": "run-pause:{}",  # list: approval ids of the pause the run is in, in order
     # one thread

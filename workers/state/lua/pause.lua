@@ -59,6 +59,11 @@ end
 local pause = pause_of(run)
 set_status(run, pause.pending and 'interrupted' or 'pending')
 event(run, #requests > 0 and 'run.interrupted' or 'run.parked', ARGV[6], nil, pid)
+-- a stream's last block is made 4 KB at once, to grow into; a copy has what it holds, for as long as the run waits
+if redis.call('XLEN', K.run_events(run)) < 100 then
+  redis.call('COPY', K.run_events(run), K.run_events_copy, 'REPLACE')
+  redis.call('RENAME', K.run_events_copy, K.run_events(run))
+end
 redis.call('HSET', K.run(run), 'attempt', '0', 'progress', checkpoint, 'due', '')
 release(thread)
 if wake_at ~= '' then
