@@ -24,6 +24,8 @@ from .state.workers import workers_seen
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from .state.workers import WorkerSeen
+
 _TIMEOUT_SECONDS = 5.0
 _LEAST_VERSION = (6, 2)
 _MOST_NAMES = 10
@@ -79,7 +81,10 @@ async def _checks() -> AsyncIterator[Check]:
             yield _version(settings, info)
             yield await _eviction(client, info)
             yield _persistence(info)
-            yield await _workers(client, settings)
+            seen = await workers_seen(client, Keys(settings.namespace))
+            yield _workers(seen, settings)
+            if lost := sorted({span for one in seen for span in one.writes_lost}):
+                yield _writes_lost(lost)
     if settings.checkpointer != "placet":
         yield await _checkpointer(settings)
     yield await asyncio.to_thread(_broker, settings)
@@ -158,8 +163,17 @@ def _persistence(info: dict[str, Any]) -> Check:
     )
 
 
-async def _workers(client: redis.asyncio.Redis, settings: Settings) -> Check:
-    seen = await workers_seen(client, Keys(settings.namespace))
+def _writes_lost(spans: list[tuple[str, str]]) -> Check:
+    found = ", ".join(f"{since or 'the beginning'} to {until}" for since, until in spans)
+    return Check(
+        name="writes",
+        status="warn",
+        found=f"the server lost what was written from {found}",
+        advice="a failover or a restart: runs, decisions and effects of that time may be missing here",
+    )
+
+
+def _workers(seen: list[WorkerSeen], settings: Settings) -> Check:
     alive = [one for one in seen if one.alive(reconcile_seconds=settings.reconcile_seconds)]
     found = f"{len(alive)} alive: {_some([one.id for one in alive])}" if alive else "none alive"
     if gone := [f"{one.id} (last seen {one.seconds_ago:.0f} s ago)" for one in seen if one not in alive]:

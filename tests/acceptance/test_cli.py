@@ -54,6 +54,10 @@ async def test_a_run_is_enqueued_decided_and_watched(fleet: Fleet) -> None:
     [run] = await cli_json(fleet, "enqueue", "batched", "--input", "-", "--thread", "t-1", stdin=INPUT)
     waited = await cli_json(fleet, "runs", "watch", run["id"], "--until", "pause")
     assert waited[-1]["type"] == "run.interrupted"
+    status, busy = await error(
+        fleet, "enqueue", "plain", "--input", INPUT, "--thread", "t-1", "--multitask-strategy", "reject"
+    )
+    assert (status, busy["type"], busy["run_id"]) == (1, "ThreadBusy", run["id"])
 
     asked = await cli_json(fleet, "approvals", "list", "--run", run["id"])
     pay, mail = sorted(asked, key=lambda approval: approval["index"])
@@ -107,8 +111,10 @@ async def test_an_answer_may_be_falsy(fleet: Fleet) -> None:
 
 async def test_enqueue_waits_for_the_end(fleet: Fleet) -> None:
     await fleet.start()
-    [run] = await cli_json(fleet, "enqueue", "plain", "--input", INPUT, "--wait", "--timeout", "1m")
-    assert run["status"] == "success"
+    [run] = await cli_json(
+        fleet, "enqueue", "plain", "--input", INPUT, "--wait", "--timeout", "1m", "--run-timeout", "2m"
+    )
+    assert (run["status"], run["timeout_seconds"]) == ("success", 120)
     status, out, _ = await cli(fleet, "enqueue", "failing_model", "--input", INPUT, "--wait", "--json")
     assert (status, json.loads(out)["error"]["message"]) == (1, "no model")
 

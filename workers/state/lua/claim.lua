@@ -2,6 +2,7 @@
 -- Gives the thread's lease if there is something to do for the run and nobody does it.
 local run, owner, lease_ms, max_attempts, pid = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5]
 local max_deaths = tonumber(ARGV[6])
+stop_late(run)
 local r = redis.call('HMGET', K.run(run), 'status', 'thread_id', 'queue', 'wake_at', 'attempt', 'due', 'progressed')
 local status, thread = r[1], r[2]
 if not status then return {'missing', WOKEN} end
@@ -73,6 +74,11 @@ redis.call('HSETNX', K.run(run), 'started_at', int(NOW))
 local segment = redis.call('HINCRBY', K.run(run), 'segment', 1)
 redis.call('HSET', K.thread(thread), 'last_run', run)
 set_status(run, 'running')
+local clock = redis.call('HMGET', K.run(run), 'timeout_ms', 'deadline')
+if clock[1] and not clock[2] then
+  redis.call('HSET', K.run(run), 'deadline', int(NOW + clock[1]))
+  redis.call('ZADD', K.deadlines, int(NOW + clock[1]), run)
+end
 for _, row in ipairs(pause.answers) do
   local kind = cjson.decode(row[5]).type
   if kind == 'reject' then settle(row[1], 'not_run', 'rejected')
@@ -82,7 +88,7 @@ for _, row in ipairs(pause.answers) do
 end
 event(run, segment == 1 and 'run.started' or 'run.resumed',
   cjson.encode({segment = segment, worker = owner}), int(attempt), pid)
-local repair = redis.call('HGET', K.thread(thread), 'repair') or ''
+local left = redis.call('HMGET', K.thread(thread), 'repair', 'rollback')
 local record = {}
 -- the input, which may be megabytes, is in the thread once the run has paused
 local skip = redis.call('HGET', K.run(run), 'progress') ~= '' and 'input'
@@ -92,4 +98,4 @@ for _, name in ipairs(redis.call('HKEYS', K.run(run))) do
     record[#record + 1] = redis.call('HGET', K.run(run), name)
   end
 end
-return {'claimed', token, record, pause.answers, repair, WOKEN}
+return {'claimed', token, record, pause.answers, left[1] or '', left[2] or '[]', WOKEN}
