@@ -201,7 +201,8 @@ class NewRun:
 # all but what may be megabytes: input, config, context, result
 _LISTED = (
     *("id", "thread_id", "agent", "status", "queue", "created_at", "updated_at", "started_at", "ended_at"),
-    *("wake_at", "attempt", "segment", "metadata", "principal", "error", "deaths", "worker", "event_seq"),
+    *("wake_at", "attempt", "segment", "metadata", "principal", "error", "reason", "deaths"),
+    *("timeout_ms", "worker", "event_seq"),
 )
 _JSON_INPUTS = ("input", "config", "context", "metadata")
 
