@@ -84,6 +84,7 @@ async def check_consistency(redis: Any, namespace: str = "placet") -> Snapshot:
     for approval_id in seen.approvals:
         _check_approval(seen, approval_id)
     _check_leases(seen)
+    _check_lifetimes(seen)
     return seen
 
 
@@ -99,6 +100,19 @@ def _check_indexes(seen: Snapshot) -> None:
     every = [run for name, runs in seen.lists.items() if name.startswith("thread-queue:") for run in runs]
     assert [run for run, times in Counter(every).items() if times > 1] == []
     assert all(seen.runs[run]["status"] not in ENDED for run in every)
+
+
+def _check_lifetimes(seen: Snapshot) -> None:
+    """What has ended is on the way out, and nothing else is."""
+    assert set(seen.zset("ended")) == {key for key, run in seen.runs.items() if run["status"] in ENDED}
+    assert set(seen.zset("idle")) <= set(seen.threads)
+    for thread_id, thread in seen.threads.items():
+        its = [run for run in seen.runs.values() if run["thread_id"] == thread_id]
+        unended = sum(run["status"] not in ENDED for run in its)
+        assert int(thread.get("open", 0)) == unended, (thread_id, thread)
+        gone = "deleted_at" in thread or "expired_at" in thread
+        assert not (gone and unended)
+        assert (thread_id in seen.zset("idle")) == (unended == 0 and not gone)
 
 
 def _check_run(seen: Snapshot, run_id: str) -> None:

@@ -11,7 +11,7 @@ import structlog
 from langgraph.errors import GraphDrained
 from redis.exceptions import RedisError
 
-from .encoding import dump_shown
+from .encoding import dump_shown, size_of
 from .errors import LeaseLost, PlacetError, RetryableError
 from .segment import Finished, Paused, Segment, graph_config
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 log = structlog.get_logger("placet")
 
 CANCEL, LATE, LOST, STOP = "cancelled", "segment timed out", "lease lost", "worker stops"
+AWAY = "the store was away"
 CANCEL_TIMES, CANCEL_SECONDS = 3, 4.0
 """How often a stopping worker cancels what does not end, and how long it waits for that each time."""
 MOST_BLOCKED_SECONDS = 5.0
@@ -68,6 +69,7 @@ class Engine:
         self._dispatcher = dispatcher
         self._settings = settings
         self._held: dict[str, _Held] = {}
+        self._left: list[Claim] = []
         self._stopping = False
         self._ending: set[asyncio.Task[None]] = set()
         self._stops_seen = "0-0"
@@ -151,13 +153,16 @@ class Engine:
         return await self._pause(held, end)
 
     async def _pause(self, held: _Held, end: Paused) -> str:
-        data = dump_shown(
-            {
-                "interrupts": end.interrupts,
-                "approvals": [request.id for request in end.requests],
-                "wake_at_ms": end.wake_at_ms,
-            }
-        )
+        shown = {
+            "interrupts": end.interrupts,
+            "approvals": [request.id for request in end.requests],
+            "wake_at_ms": end.wake_at_ms,
+        }
+        data = dump_shown(shown)
+        if (size := size_of(data)) > self._settings.max_event_bytes:
+            # the requests have it all
+            shown |= {"interrupts": [{"id": one["id"]} for one in end.interrupts], "cut": size}
+            data = dump_shown(shown)
         held.committing = True
         wake_ups = await self._leases.pause(
             held.claim,
@@ -196,8 +201,8 @@ class Engine:
         if held.why_cancelled == LOST:
             log.warning("run.lost")
             return LOST
-        if held.why_cancelled == STOP:
-            return await self._give_back(held, reason=STOP, count_attempt=False)
+        if held.why_cancelled in (STOP, AWAY):
+            return await self._give_back(held, reason=held.why_cancelled, count_attempt=False)
         raise asyncio.CancelledError
 
     async def _give_back(self, held: _Held, *, reason: str, count_attempt: bool) -> str:
@@ -205,8 +210,10 @@ class Engine:
         try:
             wake_ups = await self._leases.give_back(held.claim, reason=reason, count_attempt=count_attempt)
         except RetryableError as error:
-            # the store is away or the lease is: the reconciler gives it back when the lease has run out
+            # the store is away or the lease is: by us or a reconciler it is given back once the store is here
             log.warning("run.left", error=str(error))
+            if not isinstance(error, LeaseLost):
+                self._left.append(held.claim)
             return LOST
         self._dispatcher.send(wake_ups)
         log.info("run.given_back", reason=reason)
@@ -216,7 +223,7 @@ class Engine:
         """Renew all leases at a third of their length; stop what is lost or to be stopped. Never ends."""
         loop = asyncio.get_running_loop()
         renewed = loop.time()
-        failing = False
+        failing = away = False
         while True:
             await self._until_renewal()
             held = {key: one for key, one in self._held.items() if not one.left}
@@ -231,10 +238,12 @@ class Engine:
                 late = loop.time() - renewed > self._settings.lease_seconds
                 lost, stopping = (set(held) if late else set()), set()
             else:
-                failing = False
+                away, failing = failing, False
                 renewed = loop.time()
+                await self._give_back_left()
+            gone = AWAY if failing or away else LOST
             for run_id, one in held.items():
-                why = LOST if run_id in lost else CANCEL if run_id in stopping else one.why_cancelled
+                why = gone if run_id in lost else CANCEL if run_id in stopping else one.why_cancelled
                 if why not in ("", STOP):
                     self._stop_one(one, why)
 
@@ -254,6 +263,14 @@ class Engine:
                     else:
                         if runs & self._held.keys():
                             return
+
+    async def _give_back_left(self) -> None:
+        """Give back what could not be while the store was away: no worker died, no attempt counts."""
+        left, self._left = self._left, []
+        for claim in left:
+            with suppress(RetryableError):
+                wake_ups = await self._leases.give_back(claim, reason=AWAY, count_attempt=False)
+                self._dispatcher.send(wake_ups)
 
     def _stop_one(self, held: _Held, why: str) -> None:
         """Cancel; what has not ended a renewal later is left behind: its run ends without it."""

@@ -15,7 +15,7 @@ from langgraph.types import Command, StreamMode
 
 from .answers import resume_map
 from .breakpoints import due_breakpoint, has_breakpoints, pass_leftovers
-from .encoding import dump_shown
+from .encoding import check_size, dump_shown
 from .errors import ThreadExpired
 from .event_writer import EventWriter
 from .graphs import tool_schemas
@@ -67,6 +67,7 @@ class Segment:
         self._graph = graph
         self._leases = leases
         self._approvals = approvals
+        self._settings = leases.settings
         self._config = graph_config(claim)
         self._values: Any = None
         self._interrupts: dict[str, Interrupt] | None = None
@@ -76,6 +77,7 @@ class Segment:
         """Go on from where the thread stands.
 
         Raises:
+            TooLarge: when its result, or what it asks, is larger than the settings allow.
             GraphDrained: when it stopped at a checkpoint because `control` asked for it.
             ThreadExpired: when the checkpoint it paused at is gone.
             Exception: whatever the graph raises.
@@ -106,8 +108,14 @@ class Segment:
                     raise
                 return await self._reopened(error)
         if self._interrupts is None:
-            return Finished(result=dump_shown(self._values))
+            return self._finished(self._values)
         return await self._paused(await self._graph.aget_state(self._config))
+
+    def _finished(self, values: Any) -> Finished:
+        result = dump_shown(values)
+        most = self._settings.max_result_bytes
+        check_size("the result", result, most_bytes=most, setting="PLACET_MAX_RESULT_BYTES")
+        return Finished(result=result)
 
     def _take(self, part: Any, events: EventWriter) -> None:
         kind, ns, data = part["type"], part["ns"], part["data"]
@@ -174,7 +182,7 @@ class Segment:
                 raise ThreadExpired(claim.run.thread_id)  # it has paused once: a new start would do it again
             return await self._begin()  # its worker died before the input was written
         if not state.tasks:  # `next` would not do: it leaves out tasks whose writes are saved
-            return Finished(result=dump_shown(self._output(state)))  # it ended, and that was not committed
+            return self._finished(self._output(state))  # it ended, and that was not committed
         if stop := await due_breakpoint(self._graph, state):
             pause = pause_of(run_id=claim.run.id, agent=claim.run.agent, breakpoint_at=stop)
             approved = {a.interrupt_id for a in claim.answers if a.mode == "static"}
@@ -200,6 +208,11 @@ class Segment:
             tool_schemas=tool_schemas(self._graph) if self._interrupts else {},
             breakpoint_at=stop,
         )
+        for request in pause.requests:
+            what = "what is asked" if request.tool is None else f"what is asked about {request.tool!r}"
+            text = dump_shown([request.args, request.value, request.description])
+            most = self._settings.max_arguments_bytes
+            check_size(what, text, most_bytes=most, setting="PLACET_MAX_ARGUMENTS_BYTES")
         return Paused(
             checkpoint_id=_checkpoint_id(state),
             requests=pause.requests,

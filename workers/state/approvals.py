@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from ..compact import compact, expand
-from ..errors import AlreadyDecided, ChangedSinceSeen, NotFound, NotPending
+from ..errors import AlreadyDecided, ChangedSinceSeen, NotFound, NotPending, ThreadExpired
 from .connection import moment, wake_ups
 
 if TYPE_CHECKING:
@@ -124,6 +124,7 @@ class Approvals:
 
         Raises:
             NotFound, AlreadyDecided, NotPending, ChangedSinceSeen: for the first request that refuses.
+            ThreadExpired: when the checkpoints of a run are gone; the run has ended then.
         """
         args: list[str] = []
         for one in checked:
@@ -138,6 +139,8 @@ class Approvals:
             raise NotPending(facts[0], facts[1], facts[2])
         if tag == "changed":
             raise ChangedSinceSeen(facts[0])
+        if tag == "gone":
+            raise ThreadExpired(facts[0], facts[1])
         return wake_ups(reply)
 
 

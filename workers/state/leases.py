@@ -15,6 +15,7 @@ from .runs import run_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from ..settings import Settings
     from .approvals import ApprovalRequest
     from .connection import Connection, WakeUp
     from .runs import Run, RunError
@@ -58,12 +59,16 @@ class Leases:
         self.owner = owner
         self._pid = os.getpid()
 
+    @property
+    def settings(self) -> Settings:
+        """What the process was told from outside."""
+        return self._c.settings
+
     async def claim(self, run_id: str) -> tuple[Claim | None, str, list[WakeUp]]:
         """Take the run's thread if there is something to do; without a claim the text says why not."""
         settings = self._c.settings
-        reply = await self._c.run(
-            "claim", run_id, self.owner, int(settings.lease_seconds * 1000), settings.max_attempts, self._pid
-        )
+        bounds = (int(settings.lease_seconds * 1000), settings.max_attempts, self._pid, settings.max_deaths)
+        reply = await self._c.run("claim", run_id, self.owner, *bounds)
         if reply[0] != b"claimed":
             return None, reply[0].decode(), wake_ups(reply)
         _, token, flat, answers, repair, rollback, _ = reply
@@ -172,7 +177,10 @@ class Leases:
         return reply[0].decode(), wake_ups(reply)
 
     async def give_back(self, claim: Claim, *, reason: str, count_attempt: bool) -> list[WakeUp]:
-        """Hand the run to any other worker at once."""
+        """Hand the run to any other worker at once.
+
+        Where another has it already and the attempt does not count, its loss is not counted as a death.
+        """
         facts = (self._pid, reason, "" if count_attempt else "1")
         reply = await self._c.run("give_back", claim.run.id, claim.token, *facts, again=True)
         return wake_ups(reply)

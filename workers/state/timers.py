@@ -51,6 +51,18 @@ class Timers:
             log.error("store.writes_lost", since=since, until=until)
         self._looked = now
 
+    async def sweep(self, *, most: int = 100, deleted: Iterable[str] = ()) -> tuple[bool, list[str]]:
+        """Remove what has outlived its lifetime, at most so many records; says whether there is more.
+
+        Where the checkpointer is not Placet's own, it also returns the threads whose checkpoints are to be
+        deleted there: again and again until they are `deleted`.
+        """
+        settings = self._c.settings
+        lifetimes = (int(settings.runs_keep_seconds * 1000), int(settings.thread_ttl_seconds * 1000))
+        elsewhere = "" if settings.checkpointer == "placet" else "1"
+        more, threads = await self._c.run("sweep", *lifetimes, elsewhere, most, *deleted, again=True)
+        return bool(more), [one.decode() for one in threads]
+
     async def leave(self) -> None:
         """Take this worker off the list of those that are alive."""
         pipeline = self._c.redis.pipeline(transaction=True)

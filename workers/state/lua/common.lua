@@ -58,6 +58,26 @@ local function wake(run)
   WOKEN[#WOKEN + 1] = {run, r[1], r[2]}
 end
 
+-- A thread that has checkpoints is known by it: one whose checkpoints are gone never starts anew.
+local function note_kept(thread)
+  if redis.call('EXISTS', K.checkpoint(thread)) == 1 then redis.call('HSET', K.thread(thread), 'kept', '1') end
+end
+
+-- Why the thread takes nothing more, false if it does.
+local function gone(thread)
+  local t = redis.call('HMGET', K.thread(thread), 'deleted_at', 'expired_at', 'kept', 'rollback')
+  if t[1] then return 'deleted' end
+  if t[2] then return 'expired' end
+  -- a rollback to before the first run leaves none
+  return t[3] and not t[4] and redis.call('EXISTS', K.checkpoint(thread)) == 0 and 'lost'
+end
+
+-- One run more that has not ended: its thread is not idle.
+local function opened(thread)
+  redis.call('HINCRBY', K.thread(thread), 'open', 1)
+  redis.call('ZREM', K.idle, thread)
+end
+
 -- The run takes its turn on its thread.
 local function enter(run, thread)
   redis.call('HSET', K.run(run), 'due', '1')
@@ -156,6 +176,9 @@ local function finish(run, status, reason, outcome)
   redis.call('HSET', K.run(run), 'ended_at', int(NOW), 'due', '', 'reason', reason)
   redis.call('HDEL', K.run(run), 'wake_at', 'stop', 'stop_reason', 'deadline', 'time_left')
   redis.call('EXPIRE', K.run_events(run), EVENTS_KEEP_SECONDS)
+  redis.call('ZADD', K.ended, int(NOW), run)
+  if redis.call('HINCRBY', K.thread(thread), 'open', -1) <= 0 then redis.call('ZADD', K.idle, int(NOW), thread) end
+  note_kept(thread)
   if redis.call('HGET', K.lease(thread), 'run_id') == run then release(thread) end
   -- an abnormal end may leave tool calls without a result: the next run on the thread mends that first
   if redis.call('HGET', K.thread(thread), 'last_run') == run then
@@ -207,10 +230,26 @@ local function stop_late(run)
   end
 end
 
--- A run whose worker is gone (its lease ran out): say so, and make it claimable, or end it if that was asked.
--- Returns whether it goes on.
-local function recover(run, lost_worker)
+-- End a run whose thread's checkpoints are gone: it cannot go on, and does not start anew.
+local function strand(run, thread, pid)
+  redis.call('HSET', K.run(run), 'error', cjson.encode({type = 'ThreadExpired', node = cjson.null,
+    message = "the checkpoints of thread '" .. thread .. "' are gone: they expired, were removed or lost"}))
+  finish(run, 'error', 'the checkpoints of its thread are gone', 'unknown')
+  redis.call('HDEL', K.thread(thread), 'repair')
+  event(run, 'run.ended', cjson.encode({status = 'error', reason = 'the checkpoints of its thread are gone'}), nil, pid)
+end
+
+-- A run whose worker is gone (its lease ran out): count that, say so, and make it claimable, or end it if that
+-- was asked. Returns whether it goes on.
+local function recover(run, thread)
+  local lease = redis.call('HMGET', K.lease(thread), 'owner', 'token')
+  local lost_worker = lease[1] or ''
   local pause, again = pause_of(run), {}
+  local before = redis.call('HGET', K.run(run), 'lost_workers')
+  redis.call('HINCRBY', K.run(run), 'deaths', 1)
+  redis.call('HSET', K.run(run), 'lost_token', lease[2] or '',
+    'lost_workers', string.sub(lost_worker .. (before and ', ' .. before or ''), 1, 1000))
+  release(thread)
   for _, id in ipairs(redis.call('ZRANGE', K.run_approvals(run), 0, -1)) do
     if redis.call('HGET', K.approval(id), 'outcome') == 'started' then again[#again + 1] = id end
   end

@@ -66,6 +66,7 @@ if redis.call('XLEN', K.run_events(run)) < 100 then
 end
 redis.call('HSET', K.run(run), 'attempt', '0', 'progress', checkpoint, 'due', '')
 release(thread)
+note_kept(thread)
 if wake_at ~= '' then
   redis.call('HSET', K.run(run), 'wake_at', wake_at)
   redis.call('ZADD', K.timers, wake_at, run)

@@ -27,10 +27,9 @@ each(redis.call('ZRANGEBYSCORE', K.deadlines, '-inf', int(NOW), 'LIMIT', 0, 100)
 end)
 
 each(redis.call('ZRANGEBYSCORE', K.leases, '-inf', int(NOW), 'LIMIT', 0, 100), K.leases, function(thread)
-  local lease = redis.call('HMGET', K.lease(thread), 'run_id', 'owner')
-  release(thread)
-  local run = lease[1]
-  if run and redis.call('HGET', K.run(run), 'status') == 'running' and recover(run, lease[2]) then wake(run) end
+  local run = redis.call('HGET', K.lease(thread), 'run_id')
+  if not run or redis.call('HGET', K.run(run), 'status') ~= 'running' then release(thread)
+  elseif recover(run, thread) then wake(run) end
 end)
 
 each(redis.call('ZRANGEBYSCORE', K.timers, '-inf', int(NOW), 'LIMIT', 0, 100), K.timers, function(run)
