@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from .settings import Settings
     from .state.connection import WakeUp
 
+START_RUN, RESUME_RUN = TASKS = ("placet.start_run", "placet.resume_run")
+SEND_SECONDS = 5
+"""How long RabbitMQ may take to say that it has a message."""
+
 
 class Dispatcher:
     """Celery's `send_task` in a thread of its own, in order, in batches.
@@ -56,20 +60,19 @@ class Dispatcher:
                 self._waiting.clear()  # the broker is away: the rest would only wait for it in turn
 
     def _send(self, batch: Sequence[WakeUp]) -> bool:
+        # imported here, in the thread: a client that only reads never pays for Celery
+        from .celery import broker_queue, make_app  # noqa: PLC0415
+
         for wake_up in batch:
-            name = "placet.start_run" if wake_up.first else "placet.resume_run"
+            task, queue = START_RUN if wake_up.first else RESUME_RUN, wake_up.queue
             try:
-                app = self._app = self._app or self._made()
-                app.send_task(name, args=[wake_up.run_id], queue=wake_up.queue, retry=False)
+                app = self._app = self._app or make_app(self._settings)
+                if queue not in app.amqp.queues:
+                    app.amqp.queues.add(broker_queue(self._settings, queue))
+                app.send_task(task, args=[wake_up.run_id], queue=queue, confirm_timeout=SEND_SECONDS)
             except Exception as error:  # noqa: BLE001 - kombu's transports raise what their clients do
                 logger().warning(
                     "wakeup.delayed", run_id=wake_up.run_id, error=f"{type(error).__name__}: {error}"
                 )
                 return False
         return True
-
-    def _made(self) -> Celery:
-        # imported here, in the thread: a client that only reads never pays for Celery
-        from .celery import make_app  # noqa: PLC0415
-
-        return make_app(self._settings)
