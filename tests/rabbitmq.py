@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 # Debian's scripts; what it has in /usr/sbin changes the user and the folder
 DEBIAN = Path("/usr/lib/rabbitmq/bin")
 START_SECONDS = 60
-NOT_INSTALLED = "rabbitmq: rabbitmq-server and epmd are not installed (Debian: apt-get install rabbitmq-server)"
+NOT_INSTALLED = (
+    "rabbitmq: rabbitmq-server and epmd are not installed (Debian: apt-get install rabbitmq-server)"
+)
 
 
 class RabbitMQ:
@@ -34,7 +36,9 @@ class RabbitMQ:
         port = free_port()
         self.url = f"amqp://guest:guest@127.0.0.1:{port}//"
         (folder / "plugins").write_text("[].")
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("RABBITMQ_", "ERL_"))}
+        kept = {
+            name: value for name, value in os.environ.items() if not name.startswith(("RABBITMQ_", "ERL_"))
+        }
         self._env = {
             **kept,
             "HOME": str(folder),  # of the Erlang cookie
@@ -76,7 +80,7 @@ class RabbitMQ:
 
     def close_connections(self) -> None:
         """Cut all of them, as an operator can."""
-        command = [self._scripts / "rabbitmqctl", "close_all_connections", "cut"]
+        command = [str(self._scripts / "rabbitmqctl"), "close_all_connections", "cut"]
         subprocess.run(command, env=self._env, check=True, capture_output=True, timeout=START_SECONDS)
 
     def _answers(self) -> bool:

@@ -20,12 +20,10 @@ REDIS_TRANSPORT = {
     "ack_emulation": False,
 }
 RABBITMQ_TRANSPORT = {
-    # a message is sent once RabbitMQ has it: into a dead connection it would go without a word
-    "confirm_publish": True,
-    "read_timeout": 5,
-    "write_timeout": 5,
+    "read_timeout": 3,
+    "write_timeout": 3,
 }
-RABBITMQ_QUEUE = {
+RABBITMQ_QUEUE: dict[str, Any] = {
     "x-queue-type": "quorum",
     # of a message that no worker can read; what is dropped by mistake is sent again
     "x-delivery-limit": 5,
@@ -58,7 +56,7 @@ def make_app(settings: Settings) -> Celery:
         worker_prefetch_multiplier=1,
         worker_hijack_root_logger=False,
         worker_redirect_stdouts=False,
-        worker_cancel_long_running_tasks_on_connection_loss=False,
+        worker_cancel_long_running_tasks_on_connection_loss=True,  # what is acknowledged late: nothing here
         broker_connection_retry_on_startup=True,
         broker_connection_max_retries=None,
         broker_connection_timeout=2,

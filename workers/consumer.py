@@ -104,7 +104,7 @@ def wake_up_in(headers: Any, body: Any) -> tuple[str, str]:
         (run_id,) = args
     except (ValueError, TypeError, RecursionError):
         raise InvalidInput("body", "must be [[run id], {}, {…}] as JSON") from None
-    if not isinstance(args, list) or kwargs:
+    if not isinstance(args, list) or kwargs != {}:
         raise InvalidInput("body", "must be [[run id], {}, {…}] as JSON")
     return task, checked_id("run_id", run_id)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-
 from brokers import RabbitBroker, RedisBroker
+
 from fleet import Fleet
 
 if TYPE_CHECKING:
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from brokers import Broker
+
     from placet import Placet
 
 
