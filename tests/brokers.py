@@ -30,6 +30,9 @@ class Broker(Protocol):
     def delete(self, queue: str) -> None:
         """Delete the queue with all in it."""
 
+    def empty(self, queue: str) -> None:
+        """Lose all that waits in the queue."""
+
     def cut(self) -> None:
         """Cut every connection."""
 
@@ -50,6 +53,8 @@ class RedisBroker:
     def delete(self, queue: str) -> None:
         with Redis.from_url(self.url) as client:
             client.delete(queue)
+
+    empty = delete
 
     def cut(self) -> None:
         with Redis.from_url(self.url) as client:
@@ -97,6 +102,10 @@ class RabbitBroker:
         with self._channel() as channel:
             channel.queue_delete(queue)
             channel.exchange_delete(queue)
+
+    def empty(self, queue: str) -> None:
+        with self._channel() as channel:
+            channel.queue_purge(queue)
 
     def cut(self) -> None:
         self._server.close_connections()

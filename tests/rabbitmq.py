@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+import signal
 import subprocess
 import time
 from contextlib import ExitStack, contextmanager
@@ -78,10 +80,28 @@ class RabbitMQ:
             self._process.kill()
             self._process.wait()
 
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Stop it: connections are taken, and nothing is answered."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self._process.send_signal(signal.SIGCONT)
+
     def close_connections(self) -> None:
         """Cut all of them, as an operator can."""
-        command = [str(self._scripts / "rabbitmqctl"), "close_all_connections", "cut"]
-        subprocess.run(command, env=self._env, check=True, capture_output=True, timeout=START_SECONDS)
+        self._control("close_all_connections", "cut")
+
+    def queues(self) -> dict[str, tuple[bool, str]]:
+        """All queues: whether they are durable, and their types."""
+        told = self._control("list_queues", "--silent", "--formatter", "json", "name", "durable", "type")
+        return {one["name"]: (one["durable"], one["type"]) for one in json.loads(told)}
+
+    def _control(self, *args: str) -> str:
+        command = [str(self._scripts / "rabbitmqctl"), *args]
+        return subprocess.check_output(command, env=self._env, timeout=START_SECONDS).decode()
 
     def _answers(self) -> bool:
         with Connection(self.url, connect_timeout=5) as connection:

@@ -59,6 +59,7 @@ def make_app(settings: Settings) -> Celery:
         worker_cancel_long_running_tasks_on_connection_loss=True,  # what is acknowledged late: nothing here
         broker_connection_retry_on_startup=True,
         broker_connection_max_retries=None,
+        broker_channel_error_retry=True,
         broker_connection_timeout=2,
         broker_heartbeat=30,
         broker_transport_options=_transport_options(settings),

@@ -59,7 +59,7 @@ class WakeUpConsumer(Consumer):
         run: Callable[..., None] = loops.asynloop if rest[2] else loops.synloop
         try:
             run(consumer, connection, *rest)
-        except connection.connection_errors:
+        except (*connection.connection_errors, *connection.channel_errors):
             raise
         except Exception as error:  # noqa: BLE001 - a parser's bug on somebody's bytes may raise anything
             what = type(error).__name__

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import pickle
 import zlib
@@ -11,7 +12,7 @@ import pytest
 from brokers import RedisBroker, on_both_brokers
 
 from fleet import PATIENCE, human, wait_until
-from placet.celery import RABBITMQ_QUEUE
+from placet.celery import RABBITMQ_QUEUE, make_app
 
 if TYPE_CHECKING:
     from brokers import Broker
@@ -188,7 +189,7 @@ async def test_a_queue_that_is_none(fleet: Fleet, placet: Placet, broker: Broker
 
     async def told() -> bool:
         assert worker.process.poll() is None, worker.log
-        return "message.refused" in worker.log
+        return "Connection to broker lost" in worker.log
 
     await wait_until(told)
     await redis.delete(queue)
@@ -214,3 +215,19 @@ async def test_what_the_client_library_cannot_read(fleet: Fleet, placet: Placet,
     await goes_on(placet, second)
     assert "message.refused" in worker.log
     assert "message.refused" not in second.log
+
+
+@on_both_brokers
+async def test_remote_control_is_not_listened_to(fleet: Fleet, placet: Placet, broker: Broker) -> None:
+    """Celery's own commands from the broker: end, take no more messages, take no more of a task."""
+    (worker,) = await fleet.start()
+
+    def command() -> None:
+        with make_app(fleet.settings) as app:
+            app.control.broadcast("shutdown")
+            app.control.cancel_consumer(fleet.settings.queue_names[0])
+            app.control.rate_limit("placet.start_run", "0/m")
+            assert app.control.ping(timeout=0.5) == []
+
+    await asyncio.to_thread(command)
+    await goes_on(placet, worker)
