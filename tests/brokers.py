@@ -107,6 +107,11 @@ class RabbitBroker:
         with self._channel() as channel:
             channel.queue_purge(queue)
 
+    def declare(self, queue: str, arguments: dict[str, Any]) -> None:
+        """Make a durable queue of any kind."""
+        with self._channel() as channel:
+            channel.queue_declare(queue, durable=True, auto_delete=False, arguments=arguments)
+
     def cut(self) -> None:
         self._server.close_connections()
 

@@ -116,11 +116,11 @@ class RabbitMQ:
 def rabbitmq_server(folder: Path) -> Iterator[RabbitMQ]:
     """Run one; a test that needs it is skipped where it is not installed, and fails in CI."""
     found, epmd = shutil.which("rabbitmq-server"), shutil.which("epmd")
-    if found is None or epmd is None:
+    scripts = DEBIAN if DEBIAN.is_dir() else Path(found).resolve().parent if found else None
+    if scripts is None or epmd is None:
         if os.environ.get("CI") == "true":
             pytest.fail(NOT_INSTALLED)
         pytest.skip(NOT_INSTALLED)
-    scripts = DEBIAN if DEBIAN.is_dir() else Path(found).resolve().parent
     port = free_port()
     with ExitStack() as stack:
         # Erlang's name server, which would otherwise be started as a daemon that stays

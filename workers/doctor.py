@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 _TIMEOUT_SECONDS = 5.0
 _LEAST_VERSION = (6, 2)
 _MOST_NAMES = 10
+_NOT_FOUND = 404
+"""AMQP's code for a queue that is not there."""
 _LIBRARIES = ("placet", "langgraph", "langchain", "celery", "redis")
 
 
@@ -187,9 +189,11 @@ def _broker(settings: Settings) -> Check:
             for name in settings.queue_names:
                 # a channel each: RabbitMQ closes the one on which it refuses something
                 channel: Any = connection.channel()
-                try:
+                try:  # passive: to ask in the other way makes it
                     state = channel.queue_declare(name, passive=settings.uses_rabbitmq)
-                except connection.channel_errors:  # not passive, a question would make it
+                except connection.channel_errors as error:
+                    if getattr(error, "code", None) != _NOT_FOUND:
+                        raise
                     queues.append(f"{name} not there yet")
                     continue
                 queues.append(f"{name} {state.message_count} waiting")
