@@ -90,6 +90,19 @@ class RabbitMQ:
         finally:
             self._process.send_signal(signal.SIGCONT)
 
+    @contextmanager
+    def impatient(self) -> Iterator[None]:
+        """Let it wait one second for acknowledgements, on new connections; else it is 30 minutes."""
+        self._set(consumer_timeout=1_000, channel_tick_interval=500)
+        try:
+            yield
+        finally:
+            self._set(consumer_timeout=1_800_000, channel_tick_interval=60_000)
+
+    def _set(self, **settings: int) -> None:
+        calls = [f"application:set_env(rabbit, {name}, {value})" for name, value in settings.items()]
+        self._control("eval", ", ".join(calls) + ".")
+
     def close_connections(self) -> None:
         """Cut all of them, as an operator can."""
         self._control("close_all_connections", "cut")

@@ -165,3 +165,24 @@ async def test_a_queue_is_deleted_under_its_worker(fleet: Fleet, placet: Placet,
     await all_ended(placet, [await placet.enqueue("plain", human("go"))])
     broker.delete(fleet.settings.queue_names[0])
     await all_ended(placet, [await placet.enqueue("plain", human("go"))])
+
+
+@pytest.mark.parametrize("broker", ["rabbitmq"], indirect=True)
+@pytest.mark.settings(concurrency=1)
+async def test_a_busy_workers_messages_are_taken_back(
+    fleet: Fleet, placet: Placet, broker: Broker, rabbitmq: RabbitMQ
+) -> None:
+    """RabbitMQ closes the channel of a worker that does not acknowledge for long."""
+    with rabbitmq.impatient():
+        (worker,) = await fleet.start()
+        busy = await placet.enqueue("slow_tool", human("b"))
+        await fleet.started("slow")
+        later = await placet.enqueue("plain", human("go"))
+
+        async def closed() -> bool:
+            return "delivery acknowledgement on channel" in worker.log
+
+        await wait_until(closed)
+    fleet.open_barrier("b")
+    await all_ended(placet, [busy, later])
+    assert worker.process.poll() is None
