@@ -45,7 +45,7 @@ class Settings:
     redis_url: str = "redis://127.0.0.1:6379/0"
     """Where the records are: Redis 6.2+ or Valkey, `noeviction`, append-only file on."""
     broker_url: str = ""
-    """Celery's broker; empty means `redis_url`."""
+    """Celery's broker: `redis://…`, or `amqp://…` for RabbitMQ; empty means `redis_url`."""
     namespace: str = "placet"
     """Prefix of every key, so that several systems can share a server."""
     config: str = "langgraph.json"
@@ -152,6 +152,11 @@ class Settings:
     def broker(self) -> str:
         """The broker's URL."""
         return self.broker_url or self.redis_url
+
+    @property
+    def uses_rabbitmq(self) -> bool:
+        """Whether the broker is RabbitMQ."""
+        return urlsplit(self.broker).scheme in ("amqp", "amqps", "pyamqp")
 
     @property
     def queue_names(self) -> tuple[str, ...]:

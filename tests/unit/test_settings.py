@@ -98,3 +98,19 @@ def test_defaults_follow_from_each_other() -> None:
     assert settings.broker == settings.redis_url
     assert settings.queue_names == ("a", "b")
     assert settings.concurrency == 200
+
+
+@pytest.mark.parametrize(
+    ("broker_url", "uses_rabbitmq"),
+    [
+        ("", False),
+        ("redis://host/1", False),
+        ("sentinel://host:26379;sentinel://other:26379", False),
+        ("amqp://host//", True),
+        ("amqps://user:secret@host:5671/vhost", True),
+        ("pyamqp://host", True),
+        ("amqp://host;amqp://other", True),
+    ],
+)
+def test_the_brokers_url_says_which_it_is(broker_url: str, *, uses_rabbitmq: bool) -> None:
+    assert Settings.from_env({"PLACET_BROKER_URL": broker_url}).uses_rabbitmq is uses_rabbitmq
