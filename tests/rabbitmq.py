@@ -10,6 +10,7 @@ import subprocess
 import time
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,7 +19,7 @@ from kombu import Connection
 from placet.embedded import free_port
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 # Debian's scripts; what it has in /usr/sbin changes the user and the folder
 DEBIAN = Path("/usr/lib/rabbitmq/bin")
@@ -31,18 +32,20 @@ NOT_INSTALLED = (
 class RabbitMQ:
     """A broker that can be killed and started again, on its ports and with its data."""
 
-    def __init__(self, folder: Path, scripts: Path, epmd_port: int) -> None:
+    def __init__(self, folder: Path, scripts: Path, epmd_port: int, env: Mapping[str, str]) -> None:
         self._scripts = scripts
         self._log = folder / "output.log"
         self._process: subprocess.Popen[bytes] | None = None
-        port = free_port()
-        self.url = f"amqp://guest:guest@127.0.0.1:{port}//"
+        self.port = port = free_port()
+        user, password = (env.get(f"RABBITMQ_DEFAULT_{name}", "guest") for name in ("USER", "PASS"))
+        self.url = f"amqp://{user}:{password}@127.0.0.1:{port}//"
         (folder / "plugins").write_text("[].")
         kept = {
             name: value for name, value in os.environ.items() if not name.startswith(("RABBITMQ_", "ERL_"))
         }
         self._env = {
             **kept,
+            **env,
             "HOME": str(folder),  # of the Erlang cookie
             "ERL_EPMD_PORT": str(epmd_port),
             "RABBITMQ_NODENAME": "placet-tests@localhost",
@@ -105,15 +108,17 @@ class RabbitMQ:
 
     def close_connections(self) -> None:
         """Cut all of them, as an operator can."""
-        self._control("close_all_connections", "cut")
+        self.run("rabbitmqctl", "close_all_connections", "cut")
 
     def queues(self) -> dict[str, tuple[bool, str]]:
         """All queues: whether they are durable, and their types."""
-        told = self._control("list_queues", "--silent", "--formatter", "json", "name", "durable", "type")
+        columns = ("name", "durable", "type")
+        told = self.run("rabbitmqctl", "list_queues", "--silent", "--formatter", "json", *columns)
         return {one["name"]: (one["durable"], one["type"]) for one in json.loads(told)}
 
-    def _control(self, *args: str) -> str:
-        command = [str(self._scripts / "rabbitmqctl"), *args]
+    def run(self, program: str, *args: str) -> str:
+        """Run one of its programs, which must succeed; what it printed."""
+        command = [str(self._scripts / program), *args]
         return subprocess.check_output(command, env=self._env, timeout=START_SECONDS).decode()
 
     def _answers(self) -> bool:
@@ -126,8 +131,8 @@ class RabbitMQ:
 
 
 @contextmanager
-def rabbitmq_server(folder: Path) -> Iterator[RabbitMQ]:
-    """Run one; a test that needs it is skipped where it is not installed, and fails in CI."""
+def rabbitmq_server(folder: Path, env: Mapping[str, str] = MappingProxyType({})) -> Iterator[RabbitMQ]:
+    """Run one, with `env` besides; where it is not installed a test is skipped, and fails in CI."""
     found, epmd = shutil.which("rabbitmq-server"), shutil.which("epmd")
     scripts = DEBIAN if DEBIAN.is_dir() else Path(found).resolve().parent if found else None
     if scripts is None or epmd is None:
@@ -140,7 +145,7 @@ def rabbitmq_server(folder: Path) -> Iterator[RabbitMQ]:
         names = subprocess.Popen([epmd, "-address", "127.0.0.1", "-port", str(port)])
         stack.callback(names.wait)
         stack.callback(names.kill)
-        server = RabbitMQ(folder, scripts, port)
+        server = RabbitMQ(folder, scripts, port, env)
         stack.callback(server.kill)
         server.start()
         yield server
