@@ -18,6 +18,7 @@ from redis.backoff import ExponentialBackoff
 
 from ..errors import LeaseLost, NotConnected, StoreUnavailable
 from .keys import Keys, lua_prelude
+from .workers import alive_seconds
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
     from ..settings import Settings
 
+ASK_AGAIN_MS = 600_000
+"""When a fleet whose graph did not fit a run is asked again: a fingerprint does not show everything."""
 RESEND_MS = 3_000
 """How long a wake-up may stay unclaimed before it is sent again; doubled each time."""
 READ_RETRIES = 5
@@ -229,6 +232,8 @@ def _constants(settings: Settings) -> str:
         "EVENTS_KEEP_SECONDS": max(1, int(settings.events_keep_seconds)),
         "APPROVALS_STREAM_MAX": APPROVALS_STREAM_MAX,
         "RESEND_MS": RESEND_MS,
+        "ASK_AGAIN_MS": ASK_AGAIN_MS,
+        "ALIVE_MS": int(alive_seconds(settings.reconcile_seconds) * 1000),
         "TOMBSTONE_SECONDS": TOMBSTONE_SECONDS,
     }
     return "".join(f"local {name} = {value}\n" for name, value in values.items())

@@ -15,6 +15,9 @@ _TEMPLATES = {
     "timers": "timers",  # zset: run id -> due, ms (start_at, wake_at)
     "runs": "runs",  # zset: run id -> created, ms
     "runs_in": "runs:in:{}",  # zset by status: run id -> created, ms
+    "unmatched": "unmatched:{}",  # zset by queue: run id -> since when it waits for another deployment, ms
+    "builds": "builds:{}",  # zset by queue: build id of a worker -> last seen, ms
+    "graph": "graph:{}",  # hash by fingerprint's digest: fingerprint, versions, runs (how many refer to it)
     "outbox": "outbox:{}",  # zset by queue: run id -> when to send its wake-up (again), ms
     "approvals": "approvals",  # zset: approval id -> created, ms
     "approvals_in": "approvals:in:{}",  # zset by status: approval id -> created, ms
@@ -25,6 +28,7 @@ _TEMPLATES = {
     "run": "run:{}",  # hash
     "run_events": "run-events:{}",  # stream, ids are 1-0, 2-0, …
     "run_approvals": "run-approvals:{}",  # zset: approval id -> created, ms
+    "run_refusals": "run-refusals:{}",  # hash: fleet that could not take it on -> until when it is not asked
     "run_pause": "run-pause:{}",  # list: approval ids of the pause the run is in, in order
     # one thread
     "thread": "thread:{}",  # hash: repair, deleted_at

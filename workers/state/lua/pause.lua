@@ -1,5 +1,6 @@
 -- ARGV: run id, token, pid, checkpoint id, wake_at (ms or ''), event data,
---       JSON: requests [{field = text}], JSON: outcomes {approval id = outcome}, why requests are reopened
+--       JSON: requests [{field = text}], JSON: outcomes {approval id = outcome}, why requests are reopened,
+--       the graph's digest, fingerprint and versions (JSON), the worker's build
 -- Ends a segment in a pause. A request that is asked already keeps its state; one that is asked no more is
 -- superseded; an answer that came in meanwhile sends the run straight back.
 local run, token, pid, checkpoint, wake_at = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
@@ -56,6 +57,7 @@ local pause = pause_of(run)
 set_status(run, pause.pending and 'interrupted' or 'pending')
 event(run, #requests > 0 and 'run.interrupted' or 'run.parked', ARGV[6], nil, pid)
 redis.call('HSET', K.run(run), 'attempt', '0', 'progress', checkpoint, 'due', '')
+set_graph(run, ARGV[10], ARGV[11], ARGV[12], ARGV[13])
 release(thread)
 if redis.call('HGET', K.run(run), 'cancel_requested') then
   local reason = redis.call('HGET', K.run(run), 'cancel_requested')
