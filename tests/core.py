@@ -51,7 +51,10 @@ def new_run(run_id: str = "r1", thread_id: str = "t1", **changes: Any) -> NewRun
 
 
 def graph(digest: str = "d1") -> Fingerprint:
-    return Fingerprint(digest=digest, content={"level": {}}, text='{"level":{}}', versions="{}")
+    """A fingerprint of a graph with nothing in it."""
+    level: dict[str, Any] = {"nodes": {}, "gates": {}, "tools": [], "keys": {}, "graphs": {}}
+    content = {"level": level, "types": ""}
+    return Fingerprint(digest=digest, content=content, text=json.dumps(content), versions='{"langgraph":"1"}')
 
 
 def request(

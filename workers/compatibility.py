@@ -9,14 +9,17 @@ subgraphs it waits in, is compared with its checkpoint and with the fingerprint 
 from __future__ import annotations
 
 from collections.abc import Sized
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from langgraph.types import Send
+from pydantic import BaseModel, ConfigDict, PydanticUserError, TypeAdapter, ValidationError
+from typing_extensions import is_typeddict
 
 from .errors import UnreadableCheckpoint
 from .fingerprint import fingerprint, subgraphs
-from .tool_calls import pending_tool_calls
+from .tool_calls import is_tool_approval_interrupt, pending_tool_calls
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -86,8 +89,8 @@ class _Walk:
             return f"its state does not fit the graph's schema: {' '.join(str(error).split())}"
         if raised - {interrupt.id for task in state.tasks for interrupt in task.interrupts}:
             return "what leads to the node where it waits has changed"
-        if was is not None and (gone := _called(state.values) & set(was["tools"]) - set(now["tools"])):
-            return f"tool {min(gone)!r}, which the model has called, is gone"
+        if was is not None and (why := _value_misfit(graph, was, now, state.values)):
+            return why
         for task in state.tasks:
             if why := await self._inside(graph, saved, task, was=was, now=now):
                 return why
@@ -139,9 +142,8 @@ def gate_misfit(was: Level | None, now: Level, asked: Sequence[Approval]) -> str
         now: The same level as it is deployed.
         asked: Requests of interrupts that are open at this level.
     """
-    for request in asked:
-        tool, mode = request.tool or "", request.mode
-        if mode not in ("batched", "per_call") or (was and was["gates"].get(tool, [""])[0] != mode):
+    for tool, mode, decision in (one for request in asked for one in _asked_about(request)):
+        if was and was["gates"].get(tool, [""])[0] != mode:
             continue
         gate = now["gates"].get(tool)
         if gate is None:
@@ -150,10 +152,22 @@ def gate_misfit(was: Level | None, now: Level, asked: Sequence[Approval]) -> str
             return f"tool {tool!r} waits for a decision ({mode}), and no gate asks about it any more"
         if gate[0] != mode:
             return f"tool {tool!r} was asked about in mode {mode}, and its gate is {gate[0]} now"
-        decision = (request.decision or {}).get("type")
-        if decision is not None and decision not in gate[1:]:
+        if decision and decision not in gate[1:]:
             return f"the gate of tool {tool!r} does not take the decision {decision!r} any more"
     return None
+
+
+def _asked_about(request: Approval) -> Iterator[tuple[str, str, str]]:
+    """Tool, mode and the decision's type, if there is one; also of a gate that was taken for a question."""
+    if request.mode in ("batched", "per_call"):
+        yield request.tool or "", request.mode, (request.decision or {}).get("type", "")
+    elif is_tool_approval_interrupt({"value": request.value}):
+        yield request.value["name"], "per_call", ""
+    elif isinstance(request.value, dict):
+        actions = request.value.get("action_requests")
+        for action in actions if isinstance(actions, list) else ():
+            if isinstance(action, dict) and isinstance(name := action.get("name"), str):
+                yield name, "batched", ""
 
 
 def _state_misfit(graph: Graph, was: Level | None, now: Level, values: Mapping[str, Any]) -> str | None:
@@ -174,6 +188,35 @@ def _state_misfit(graph: Graph, was: Level | None, now: Level, values: Mapping[s
         if kinds[0] != kinds[1] and not set(kinds) <= _WHOLE_VALUES:
             return f"state key {key!r} was kept as {kinds[0]}, and is {kinds[1]} now"
     return None
+
+
+def _value_misfit(graph: Graph, was: Level, now: Level, values: Any) -> str | None:
+    """Say which called tool is gone, or which state key has got a type that does not take its value."""
+    if gone := _called(values) & set(was["tools"]) - set(now["tools"]):
+        return f"tool {min(gone)!r}, which the model has called, is gone"
+    for key, kept in was["keys"].items() if isinstance(values, dict) else ():
+        if key not in values or now["keys"].get(key, kept) == kept:
+            continue
+        channel: Any = graph.channels[key]
+        try:
+            _adapter(channel.ValueType).validate_python(values[key])
+        except ValidationError as error:
+            message = error.errors(include_url=False, include_input=False)[0]["msg"]
+            return f"state key {key!r} has a value that its type does not take any more: {message}"
+        except (PydanticUserError, TypeError):  # a type that cannot be checked
+            continue
+    return None
+
+
+@lru_cache(maxsize=256)  # one for the messages of `create_agent` takes tens of milliseconds
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind, config=None if _has_config(kind) else ConfigDict(arbitrary_types_allowed=True))
+
+
+def _has_config(kind: Any) -> bool:
+    if is_typeddict(kind) or is_dataclass(kind):
+        return True
+    return isinstance(kind, type) and issubclass(kind, BaseModel)
 
 
 def _waiting_nodes(values: Mapping[str, Any]) -> Iterator[str]:
