@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -143,6 +146,10 @@ async def test_a_deployment_takes_on_what_fits_it_and_leaves_the_rest_as_it_was(
         assert (run.status, run.attempt, run.segment) == ("pending", 0, before[agent].segment)
         assert (approval.status, approval.outcome, approval.decided_by) == ("decided", "none", "ann")
         assert approval.incompatible == run.incompatible
+    reason = reasons["node_renamed"]
+    assert reason in await said(fleet, "runs", "show", "node_renamed")
+    assert reason in await said(fleet, "approvals", "show", requests["node_renamed"].id)
+    assert f"{len(CHANGED)} waiting for another deployment" in await said(fleet, "doctor")
     paid, acted = did(requests, HARMLESS, decisions)
     assert counts(fleet) == (paid, acted + 1)  # one stops after it has acted
 
@@ -152,6 +159,13 @@ async def test_a_deployment_takes_on_what_fits_it_and_leaves_the_rest_as_it_was(
         assert (agent, run.status, run.error, run.incompatible) == (agent, "success", None, "")
     assert counts(fleet) == did(requests, decisions, decisions)
     assert len(await placet.approvals(status=None, limit=1000)) == len(decisions)
+
+
+async def said(fleet: Fleet, *args: str) -> str:
+    """What the command line prints."""
+    command = [sys.executable, "-m", "placet.cli", *args]
+    done = await asyncio.to_thread(subprocess.run, command, env=fleet.env(), capture_output=True, check=False)
+    return done.stdout.decode()
 
 
 def did(
