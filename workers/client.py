@@ -50,7 +50,6 @@ class Placet(Reviewing):
 
     def __init__(self, *, connection: Connection, dispatcher: Dispatcher) -> None:
         super().__init__(connection=connection, dispatcher=dispatcher)
-        self._connection = connection
         self._events = Events(connection)
         self._threads = Threads(connection)
 
@@ -120,8 +119,8 @@ class Placet(Reviewing):
         Raises:
             InvalidInput: when an argument is refused; the message names it.
             Conflict: when `run_id` stands for a run with another payload.
-            ThreadExpired: when the thread was deleted or has expired: it takes nothing more.
             ThreadBusy: when it is rejected; a Conflict that names the run in the way.
+            ThreadExpired: when the thread was deleted or has expired: it takes nothing more.
             StoreUnavailable: when Redis does not answer; it may or may not have been created.
         """
         if input is None:

@@ -27,8 +27,8 @@ class Reviewing:
     """The half of the client that concerns approval requests; `Placet` is both."""
 
     def __init__(self, *, connection: Connection, dispatcher: Dispatcher) -> None:
+        self._connection = connection
         self._dispatcher = dispatcher
-        self._most_bytes = connection.settings.max_decision_bytes
         self._runs = Runs(connection)
         self._approvals = Approvals(connection)
         self._watch = ApprovalWatch(approvals=self._approvals, stream=ApprovalStream(connection))
@@ -113,7 +113,7 @@ class Reviewing:
         from .decisions import check_decision, check_open  # noqa: PLC0415 - loads jsonschema when it is used
 
         check_decisions(decisions, reviewer=reviewer, seen=seen)
-        most_bytes = self._most_bytes
+        most_bytes = self._connection.settings.max_decision_bytes
         checked: list[CheckedDecision] = []
         issues: list[Issue] = []
         for approval_id, decision in decisions.items():
@@ -148,5 +148,6 @@ class Reviewing:
         asked = [a for a in await self._approvals.of_pause(run_id) if a.status == "pending"]
         if not asked:
             raise Conflict(f"run {run_id} asks nothing now")
-        decisions = decisions_of_resume(asked, resume, most_bytes=self._most_bytes)
+        most_bytes = self._connection.settings.max_decision_bytes
+        decisions = decisions_of_resume(asked, resume, most_bytes=most_bytes)
         return await self.decide_many(decisions, reviewer=reviewer)

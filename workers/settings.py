@@ -45,7 +45,7 @@ class Settings:
     redis_url: str = "redis://127.0.0.1:6379/0"
     """Where the records are: Redis 6.2+ or Valkey, `noeviction`, append-only file on."""
     broker_url: str = ""
-    """Celery's broker; empty means `redis_url`."""
+    """Celery's broker: `redis://…`, or `amqp://…` for RabbitMQ; empty means `redis_url`."""
     namespace: str = "placet"
     """Prefix of every key, so that several systems can share a server."""
     config: str = "langgraph.json"
@@ -58,10 +58,10 @@ class Settings:
     """A thread's lease; renewed at a third of it, taken over when it has run out."""
     max_attempts: int = 5
     """Starts of one segment without progress before the run ends as `error`."""
-    max_deaths: int = 10
-    """Workers that may die while executing a run, however far it gets, before it ends as `error`."""
     segment_timeout_seconds: float = 0.0
     """What one segment may take before its run ends as `timeout`; 0 is without end."""
+    max_deaths: int = 10
+    """Workers that may die while executing a run, however far it gets, before it ends as `error`."""
     grace_seconds: float = 20.0
     """How long a warm shutdown waits for segments to reach a checkpoint."""
     reconcile_seconds: float = 1.0
@@ -94,6 +94,8 @@ class Settings:
     """AES key for checkpoints: 16, 24 or 32 characters; empty means none."""
     allowed_types: str = ""
     """More types a checkpoint may hold, comma-separated `package.module:Type`."""
+    build_id: str = ""
+    """The deployment's version: a run that paused under it goes on there while it has workers."""
     log_format: str = "console"
     """`console` or `json`."""
 
@@ -152,6 +154,11 @@ class Settings:
     def broker(self) -> str:
         """The broker's URL."""
         return self.broker_url or self.redis_url
+
+    @property
+    def uses_rabbitmq(self) -> bool:
+        """Whether the broker is RabbitMQ."""
+        return urlsplit(self.broker).scheme in ("amqp", "amqps", "pyamqp")
 
     @property
     def queue_names(self) -> tuple[str, ...]:

@@ -57,16 +57,20 @@ class Run:
     result: Any = None
     """The graph's output, as JSON values, once `status` is `success`."""
     error: RunError | None = None
-    deaths: int = 0
-    """Workers that died while executing it, since it was enqueued or retried."""
     reason: str = ""
     """Why it was cancelled, timed out or failed; empty otherwise."""
     timeout_seconds: float | None = None
     """What it may take from its first start, the time that it waits for people left out."""
+    deaths: int = 0
+    """Workers that died while executing it, since it was enqueued or retried."""
     worker: str | None = None
     """The worker that executes it, or did last: `host:pid`."""
     last_event: int = 0
     """The id of its newest event."""
+    incompatible: str = ""
+    """Why the deployed graph could not take it on, while it waits for workers with one that can."""
+    build: str = ""
+    """`PLACET_BUILD_ID` of the worker that it paused on."""
 
     @property
     def ended(self) -> bool:
@@ -85,8 +89,8 @@ class Runs:
 
         Raises:
             Conflict: when the id stands for a run with another payload.
-            ThreadExpired: when the thread was there and is no more.
             ThreadBusy: when the strategy is to reject and a run is in the way.
+            ThreadExpired: when the thread was there and is no more.
         """
         start_at = "" if new.start_at is None else str(int(new.start_at.timestamp() * 1000))
         record: list[Text] = []
@@ -201,8 +205,8 @@ class NewRun:
 # all but what may be megabytes: input, config, context, result
 _LISTED = (
     *("id", "thread_id", "agent", "status", "queue", "created_at", "updated_at", "started_at", "ended_at"),
-    *("wake_at", "attempt", "segment", "metadata", "principal", "error", "reason", "deaths"),
-    *("timeout_ms", "worker", "event_seq"),
+    *("wake_at", "attempt", "segment", "metadata", "principal", "error", "reason", "timeout_ms", "deaths"),
+    *("worker", "event_seq"),
 )
 _JSON_INPUTS = ("input", "config", "context", "metadata")
 
@@ -237,9 +241,11 @@ def run_of(record: Mapping[bytes, bytes]) -> Run:
         principal=text.get("principal"),
         result=value("result"),
         error=value("error"),
-        deaths=int(text.get("deaths", 0)),
         reason=text.get("reason", ""),
         timeout_seconds=int(text["timeout_ms"]) / 1000 if "timeout_ms" in text else None,
+        deaths=int(text.get("deaths", 0)),
         worker=text.get("worker"),
         last_event=int(text.get("event_seq", 0)),
+        incompatible=text.get("incompatible", ""),
+        build=text.get("build", ""),
     )
