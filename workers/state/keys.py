@@ -26,6 +26,7 @@ _TEMPLATES = {
     "run_events": "run-events:{}",  # stream, ids are 1-0, 2-0, …
     "run_approvals": "run-approvals:{}",  # zset: approval id -> created, ms
     "run_pause": "run-pause:{}",  # list: approval ids of the pause the run is in, in order
+    "run_ledger": "run-ledger:{}",  # hash: a tool call -> its attempts, JSON; call:attempt -> its result
     # one thread
     "thread": "thread:{}",  # hash: repair, deleted_at
     "thread_runs": "thread-runs:{}",  # zset: run id -> created, ms

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from .approvals import request_record
 from .connection import wake_ups
+from .ledger import RedisSharedState
 from .runs import run_of
 
 if TYPE_CHECKING:
@@ -73,6 +74,10 @@ class Leases:
             repair=repair.decode(),
         )
         return claim, "claimed", wake_ups(reply)
+
+    def shared(self, claim: Claim) -> RedisSharedState:
+        """What middleware shares with other processes, fenced by the claim's token."""
+        return RedisSharedState(self._c, token=claim.token)
 
     async def renew(self, held: Mapping[str, int]) -> tuple[set[str], set[str]]:
         """Prolong the leases of runs (id to token); returns those that are lost and those to be cancelled."""

@@ -12,6 +12,7 @@ local t = redis.call('HMGET', K.thread(thread), 'last_run', 'deleted_at')
 if t[2] then return {'conflict', 'its thread was deleted', WOKEN} end
 if not t[1] then return {'conflict', 'its thread was deleted', WOKEN} end
 if t[1] ~= run then return {'conflict', 'its thread has gone on with run ' .. t[1], WOKEN} end
+forget_failures(run)
 set_status(run, 'pending')
 redis.call('HSET', K.run(run), 'attempt', '0', 'due', '1')
 redis.call('HDEL', K.run(run), 'ended_at', 'error')
