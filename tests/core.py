@@ -12,6 +12,7 @@ import pytest
 from placet import Placet
 from placet.dispatch import Dispatcher
 from placet.errors import LeaseLost
+from placet.middleware.shared import CallId
 from placet.settings import Settings
 from placet.state.approvals import ApprovalRequest, Approvals, CheckedDecision
 from placet.state.connection import Connection
@@ -24,6 +25,7 @@ from placet.state.timers import Timers
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from placet.middleware.shared import CallRecord
     from placet.state.approvals import ApprovalKind, ApprovalMode
     from placet.state.connection import WakeUp
     from placet.state.runs import Run, RunError
@@ -32,6 +34,7 @@ ALLOWED = {
     "tool_call": ("approve", "edit", "reject", "respond"),
     "question": ("answer",),
     "breakpoint": ("approve", "reject"),
+    "unknown_call": ("approve", "respond", "reject"),
 }
 
 
@@ -62,6 +65,7 @@ def request(
         "tool_call": "batched",
         "question": "raw",
         "breakpoint": "static",
+        "unknown_call": "own",
     }
     given: dict[str, Any] = {
         "mode": modes[kind],
@@ -82,6 +86,11 @@ def request(
         count=count,
         **{**given, **changes},
     )
+
+
+def call_id(approval_id: str = "a1", *, tool: str = "pay") -> CallId:
+    """The call that a request is about."""
+    return CallId(f"key-{approval_id}", tool, f"call-{approval_id}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,6 +143,10 @@ class Core:
         ]
         return await self.approvals.decide(checked, reviewer=reviewer)
 
+    async def start_call(self, claim: Claim, approval_id: str = "a1", *, attempt: int = 1) -> CallRecord:
+        """Start the call that a request was about, as its tool does."""
+        return await self.leases.shared(claim).start_call("r1", call_id(approval_id), attempt=attempt)
+
     async def finish(
         self, claim: Claim, status: str = "success", *, reason: str = "", error: RunError | None = None
     ) -> tuple[str, list[WakeUp]]:
@@ -185,6 +198,13 @@ class Core:
             await self.leases.append(claim, [("custom", "", json.dumps("late"))], batch=1, progressed=True)
         with pytest.raises(LeaseLost):
             await self.leases.repaired(claim)
+        ledger, call = self.leases.shared(claim), call_id()
+        with pytest.raises(LeaseLost):
+            await ledger.start_call(claim.run.id, call, attempt=1)
+        with pytest.raises(LeaseLost):
+            await ledger.end_call(claim.run.id, call, attempt=1, start=1, state="done", outcome="succeeded")
+        with pytest.raises(LeaseLost):
+            await ledger.withdraw_call(claim.run.id, call, attempt=1, start=1)
 
 
 @asynccontextmanager

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from langgraph.prebuilt import ToolNode
 
@@ -17,6 +17,9 @@ from placet.middleware.ledger import acall, call
 from placet.middleware.shared import current_run
 
 from .errors import InvalidSettings
+
+if TYPE_CHECKING:
+    from placet.middleware.shared import RunContext
 
 _PARAMETERS = {
     "_execute_tool_async": ("self", "request", "input_type", "config"),
@@ -43,11 +46,16 @@ def guard_tools() -> None:
         setattr(ToolNode, name, guarded)
 
 
+def _guarded_run() -> RunContext | None:
+    run = current_run()
+    return run if run is not None and run.guarded else None
+
+
 async def _execute_async(self: Any, request: Any, input_type: Any, config: Any) -> Any:
     async def execute(request: Any) -> Any:
         return await _plain["_execute_tool_async"](self, request, input_type, config)
 
-    if (run := current_run()) is None:
+    if (run := _guarded_run()) is None:
         return await execute(request)
     return await acall(run, request, execute, messages_key=self._messages_key)
 
@@ -56,14 +64,14 @@ def _execute_sync(self: Any, request: Any, input_type: Any, config: Any) -> Any:
     def execute(request: Any) -> Any:
         return _plain["_execute_tool_sync"](self, request, input_type, config)
 
-    if (run := current_run()) is None:
+    if (run := _guarded_run()) is None:
         return execute(request)
     return call(run, request, execute, messages_key=self._messages_key)
 
 
 async def _run_one(self: Any, call: Any, input_type: Any, tool_runtime: Any) -> Any:
     only_sync = self._awrap_tool_call is None and self._wrap_tool_call is not None
-    if only_sync and current_run() is not None:
+    if only_sync and _guarded_run() is not None:
         # LangGraph would call a sync wrapper on the event loop, where it cannot wait for the ledger
         return await asyncio.to_thread(self._run_one, call, input_type, tool_runtime)
     return await _plain["_arun_one"](self, call, input_type, tool_runtime)
