@@ -159,7 +159,7 @@ class InMemorySharedState:
     """Shared by what runs in this process, and gone with it."""
 
     def __init__(self) -> None:
-        self.loop = None
+        self.loop: asyncio.AbstractEventLoop | None = None
         self._runs: dict[str, dict[str, list[CallRecord]]] = {}
 
     def _call(self, run_id: str, call: CallId) -> list[CallRecord]:

@@ -42,15 +42,6 @@ async def test_a_call_is_started_once(shared: SharedState) -> None:
     assert await shared.start_call("r1", CALL, attempt=1) == CallRecord("new", 1)
     assert await shared.start_call("r1", CALL, attempt=1) == CallRecord("unknown", 1)
     assert await shared.start_call("r1", call_id("a2"), attempt=1) == CallRecord("new", 1)
-    assert (
-        await shared.start_call("r2", CALL, attempt=1) == CallRecord("new", 1)
-        if not _fenced(shared)
-        else True
-    )
-
-
-def _fenced(shared: SharedState) -> bool:
-    return isinstance(shared, RedisSharedState) and shared._token != ""
 
 
 async def test_its_result_is_kept_with_its_bytes(shared: SharedState) -> None:

@@ -1,4 +1,4 @@
-"""The ledger in one process: each drive stands for another process that goes on where the last one stopped."""
+"""The ledger in one process: each drive stands for another that goes on where the last one stopped."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from placet.middleware.testing import Call, ScriptedModel, Step
 from placet.tool_guard import guard_tools
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from langgraph.types import Interrupt
 
@@ -95,7 +95,7 @@ class Driver:
         return found
 
 
-HELLO = {"messages": [{"role": "user", "content": "hello"}]}
+HELLO: Any = {"messages": [{"role": "user", "content": "hello"}]}
 
 
 @pytest.fixture
@@ -104,7 +104,7 @@ def world() -> World:
 
 
 @pytest.fixture(params=["guard", "by hand"])
-def drive(request: pytest.FixtureRequest, world: World) -> Iterator[Callable[..., Driver]]:
+def drive(request: pytest.FixtureRequest, world: World) -> Callable[..., Driver]:
     """Makes a driver of an agent with these tools and calls: guarded as by a worker, or by the middleware."""
     if request.param == "guard":
         guard_tools()
@@ -342,7 +342,7 @@ async def test_a_failed_attempt_is_not_made_again_until_the_run_is_retried(drive
 
 
 async def test_a_retry_of_the_run_keeps_what_is_unknown(drive: Any, world: World) -> None:
-    """First attempt failed, the second was under way: the first is dropped, the second is still asked about."""
+    """The first attempt failed, the second was under way: that one is still asked about."""
     world.fails = [ConnectionError]
     driver = drive(tool(tool_of(world)), middleware=(ToolRetryMiddleware(initial_delay=0),))
     task = asyncio.create_task(driver.go(HELLO))
@@ -472,7 +472,7 @@ async def test_beside_a_gate_in_any_order(drive: Any, world: World, first: str) 
     (question,) = [one for one in driver.interrupts if one.value["type"] == "placet.unknown"]
     assert len(driver.interrupts) == 2
     answer = {question.id: {"type": "respond", "message": "was paid"}}
-    approved = Command(resume={gates["mail"]: {"type": "approve"}})
+    approved: Command[Any] = Command(resume={gates["mail"]: {"type": "approve"}})
     if first == "gate":
         await driver.go(approved)
         assert [one.id for one in driver.interrupts] == [question.id]
