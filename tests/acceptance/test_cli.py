@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
+import socket
 import sys
 from asyncio.subprocess import PIPE
 from dataclasses import replace
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 
-from fleet import PATIENCE, wait_until
+from fleet import AGENTS, PATIENCE, wait_until
 
 if TYPE_CHECKING:
     from asyncio.subprocess import Process
@@ -217,6 +218,28 @@ async def test_doctor_finds_what_is_wrong(fleet: Fleet) -> None:
     assert "PLACET_REDIS_URL" in settings["found"]
     names = {line["name"] for line in map(json.loads, out.splitlines()) if line["status"] == "fail"}
     assert names == {"server", "broker", "agents"}
+
+
+async def test_doctor_as_a_workers_health_check(fleet: Fleet) -> None:
+    """It asks for a worker of this machine alone, and does not look at agents."""
+    fleet.settings = replace(fleet.settings, config="no.json")
+    status, out, err = await cli(fleet, "doctor", "--worker")
+    assert (status, out, err) == (1, f"fail worker       none alive on {socket.gethostname()}\n", "")
+    fleet.settings = replace(fleet.settings, config=str(AGENTS))
+    [worker] = await fleet.start()
+    fleet.settings = replace(fleet.settings, config="no.json")
+
+    async def alive() -> bool:
+        status, out, _ = await cli(fleet, "doctor", "--worker", "--json")
+        found = json.loads(out)
+        assert found["name"] == "worker"
+        return status == 0 and f":{worker.pid}" in found["found"]
+
+    await wait_until(alive)
+    fleet.settings = replace(fleet.settings, redis_url="redis://u:secret@127.0.0.1:1/0")
+    status, out, err = await cli(fleet, "doctor", "--worker", "--json")
+    assert (status, json.loads(out)["status"], err) == (1, "fail", "")
+    assert "secret" not in out
 
 
 async def test_a_worker_starts_without_a_banner(fleet: Fleet) -> None:

@@ -13,6 +13,7 @@ from langgraph.checkpoint.base import (
     writes_sort_key,
 )
 
+from .ids import ids_after
 from .layout import Record, digests, element_field, join, name, pack, pairs, unpack_record, unpack_write
 from .threads import TOKEN, ThreadsSaver
 
@@ -150,6 +151,7 @@ class RedisSaver(ThreadsSaver):
     def _tuple(self, place: Place, reply: Any) -> CheckpointTuple:
         codec = self._codec
         checkpoint_id, record_data, channels, elements, writes = reply
+        ids_after(checkpoint_id.decode())
         record = unpack_record(record_data)
         checkpoint, metadata = codec.load_payload(record)
         remaining = iter(elements)

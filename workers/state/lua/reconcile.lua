@@ -13,6 +13,8 @@ local function each(ids, index, look)
   end
 end
 
+-- what this worker wrote at its last look: older than it knows, and the store has lost what came since
+local seen = redis.call('ZSCORE', K.workers, owner)
 redis.call('ZADD', K.workers, int(NOW), owner)
 redis.call('HSET', K.worker(owner), 'facts', ARGV[2], 'seen_at', int(NOW))
 redis.call('EXPIRE', K.worker(owner), 3600)
@@ -47,4 +49,4 @@ for i = 4, #ARGV do
     WOKEN[#WOKEN + 1] = {run, queue, segment}
   end)
 end
-return {unreadable, WOKEN}
+return {unreadable, seen or '', int(NOW), WOKEN}
