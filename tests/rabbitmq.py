@@ -104,7 +104,7 @@ class RabbitMQ:
 
     def _set(self, **settings: int) -> None:
         calls = [f"application:set_env(rabbit, {name}, {value})" for name, value in settings.items()]
-        self._control("eval", ", ".join(calls) + ".")
+        self.run("rabbitmqctl", "eval", ", ".join(calls) + ".")
 
     def close_connections(self) -> None:
         """Cut all of them, as an operator can."""
