@@ -87,6 +87,8 @@ async def _checks() -> AsyncIterator[Check]:
             yield _workers(seen, settings)
             if lost := sorted({span for one in seen for span in one.writes_lost}):
                 yield _writes_lost(lost)
+            if waiting := await _unmatched(client, settings):
+                yield waiting
     if settings.checkpointer != "placet":
         yield await _checkpointer(settings)
     yield await asyncio.to_thread(_broker, settings)
@@ -184,6 +186,16 @@ def _workers(seen: list[WorkerSeen], settings: Settings) -> Check:
         return Check(name="workers", status="ok", found=found)
     advice = "start one: placet worker (or placet dev on your own machine)"
     return Check(name="workers", status="warn", found=found, advice=advice)
+
+
+async def _unmatched(client: redis.asyncio.Redis, settings: Settings) -> Check | None:
+    keys = Keys(settings.namespace)
+    counts = [await client.zcard(keys("unmatched", queue)) for queue in settings.queue_names]
+    if not sum(counts):
+        return None
+    advice = "placet runs show says why; start workers with a graph that fits (docs/deploys.md), or cancel"
+    found = f"{sum(counts)} waiting for another deployment"
+    return Check(name="runs", status="warn", found=found, advice=advice)
 
 
 def _some(names: list[str]) -> str:

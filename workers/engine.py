@@ -12,11 +12,20 @@ from langgraph.errors import GraphDrained
 from redis.exceptions import RedisError
 
 from .encoding import dump_shown, size_of
-from .errors import LeaseLost, PlacetError, RetryableError
+from .errors import (
+    IncompatibleGraph,
+    LeaseLost,
+    PlacetError,
+    RetryableError,
+    UnknownAgent,
+    UnreadableCheckpoint,
+)
+from .fingerprint import fingerprint
 from .segment import Finished, Paused, Segment, graph_config
 
 if TYPE_CHECKING:
     from .dispatch import Dispatcher
+    from .factories import Graph
     from .graphs import Agents
     from .settings import Settings
     from .state.approvals import Approvals
@@ -114,6 +123,8 @@ class Engine:
             if not held.left:
                 log.warning("run.lost")
             return LOST
+        except IncompatibleGraph as error:
+            return await self._leave(held, why=str(error))
         except RetryableError as error:
             return await self._give_back(held, reason=str(error), count_attempt=True)
 
@@ -142,17 +153,33 @@ class Engine:
 
     async def _drive(self, held: _Held) -> str:
         claim = held.claim
+        await self._check_known(claim)
         opened = self._agents.open(claim.run.agent, graph_config(claim), context=claim.run.context)
         async with opened as graph:
             held.segment = Segment(claim=claim, graph=graph, leases=self._leases, approvals=self._approvals)
             if self._stopping:
                 held.segment.control.request_drain()
-            end = await held.segment.drive()
+            try:
+                end = await held.segment.drive()
+            except UnreadableCheckpoint as error:
+                if claim.run.segment == 1:
+                    raise
+                raise IncompatibleGraph(f"its state cannot be read: {error}") from error
         if isinstance(end, Finished):
             return await self._finish(held, "success", result=end.result)
-        return await self._pause(held, end)
+        return await self._pause(held, end, graph)
 
-    async def _pause(self, held: _Held, end: Paused) -> str:
+    async def _check_known(self, claim: Claim) -> None:
+        """Leave a run of an agent that is not here to a worker that has it, unless it is new and none has."""
+        name, known = claim.run.agent, self._agents.names
+        if name in known:
+            return
+        message = f"no agent {name!r}; there are: {', '.join(known)}"
+        if claim.run.segment == 1 and not await self._leases.is_served(name, queue=claim.run.queue):
+            raise UnknownAgent(message)
+        raise IncompatibleGraph(message)
+
+    async def _pause(self, held: _Held, end: Paused, graph: Graph) -> str:
         shown = {
             "interrupts": end.interrupts,
             "approvals": [request.id for request in end.requests],
@@ -167,6 +194,7 @@ class Engine:
         wake_ups = await self._leases.pause(
             held.claim,
             checkpoint_id=end.checkpoint_id,
+            graph=fingerprint(graph),
             requests=end.requests,
             wake_at_ms=end.wake_at_ms,
             data=data,
@@ -218,6 +246,17 @@ class Engine:
         self._dispatcher.send(wake_ups)
         log.info("run.given_back", reason=reason)
         return "given_back"
+
+    async def _leave(self, held: _Held, *, why: str) -> str:
+        """Leave the run as it was, for a worker whose graph fits it."""
+        held.committing = True
+        try:
+            self._dispatcher.send(await self._leases.unmatched(held.claim, why=why))
+        except RetryableError as error:
+            log.warning("run.left", error=str(error))
+            return LOST
+        log.warning("run.incompatible", reason=why)
+        return "incompatible"
 
     async def keep_leases(self) -> None:
         """Renew all leases at a third of their length; stop what is lost or to be stopped. Never ends."""

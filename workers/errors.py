@@ -154,6 +154,10 @@ class TooLarge(PermanentError):
         self.most = most
 
 
+class IncompatibleGraph(RetryableError):
+    """Raised when a run cannot go on in the graph that is deployed here; it is left as it was for another."""
+
+
 class UnstorableType(PermanentError):
     """Raised when a value is about to be written to a checkpoint that would not come back as it is."""
 

@@ -49,6 +49,7 @@ class Reconciler:
         self._started = 0
         self._until_sweep = 0
         self._deleted: list[str] = []
+        self._executing: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
         """Look, again and again; backs off while the store is away. Never ends."""
@@ -77,12 +78,24 @@ class Reconciler:
     async def look(self) -> None:
         """Look once and send what is to be sent."""
         now = {"active": self._engine.active, "writes_lost": self._timers.losses}
-        wake_ups = await self._timers.look(
+        wake_ups, asked = await self._timers.look(
             facts=json.dumps({**self._facts, **now}),
             limit=self._room(),
             queues=self._settings.queue_names,
+            slots=self._settings.concurrency - self._engine.active,
         )
         self._dispatcher.send(wake_ups)
+        for run_id in asked:
+            # not by a message: any worker might take that, and the others have refused this run
+            task = asyncio.create_task(self._execute(run_id))
+            self._executing.add(task)
+            task.add_done_callback(self._executing.discard)
+
+    async def _execute(self, run_id: str) -> None:
+        try:
+            await self._engine.execute(run_id)
+        except RetryableError as error:
+            log.warning("run.left", run_id=run_id, error=str(error))
         self._until_sweep -= 1
         if self._until_sweep <= 0:
             await self._sweep()

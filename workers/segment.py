@@ -15,9 +15,11 @@ from langgraph.types import Command, StreamMode
 
 from .answers import resume_map
 from .breakpoints import due_breakpoint, has_breakpoints, pass_leftovers
+from .compatibility import incompatibility
 from .encoding import check_size, dump_shown
-from .errors import ThreadExpired
+from .errors import IncompatibleGraph, ThreadExpired
 from .event_writer import EventWriter
+from .fingerprint import fingerprint
 from .graphs import tool_schemas
 from .interrupts import StaticBreakpoint, pause_of
 from .repair import repair_thread, roll_back
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from .state.approvals import ApprovalRequest, Approvals
     from .state.leases import Claim, Leases
 
+_MOST_REQUESTS = 10_000
 MODES: list[StreamMode] = ["updates", "messages", "custom", "values"]
 
 
@@ -80,6 +83,7 @@ class Segment:
             TooLarge: when its result, or what it asks, is larger than the settings allow.
             GraphDrained: when it stopped at a checkpoint because `control` asked for it.
             ThreadExpired: when the checkpoint it paused at is gone.
+            IncompatibleGraph: when it cannot go on in this graph; nothing has happened then.
             Exception: whatever the graph raises.
         """
         start = await self._start()
@@ -154,6 +158,7 @@ class Segment:
     async def _start(self) -> _Start | Finished | Paused:
         """What to drive the graph with, or the end or pause that it stands at already."""
         claim = self._claim
+        await self._match()
         if claim.run.segment == 1:
             return await self._begin()
         resume = resume_map(claim.answers)
@@ -161,6 +166,18 @@ class Segment:
         if resume and first_attempt and not has_breakpoints(self._graph):
             return _Start(Command(resume=resume))
         return await self._start_from(await self._graph.aget_state(self._config), resume)
+
+    async def _match(self) -> None:
+        """See that the run fits the graph, unless it was left by the same one."""
+        claim, run, own = self._claim, self._claim.run, fingerprint(self._graph)
+        if run.segment > 1 and claim.graph != own.digest:
+            stored = await self._leases.fingerprint(claim.graph) if claim.graph else None
+            requests = await self._approvals.newest(status=None, run_id=run.id, limit=_MOST_REQUESTS)
+            if why := await incompatibility(self._graph, run, stored=stored, requests=requests):
+                raise IncompatibleGraph(why)
+        elif not run.incompatible:
+            return
+        await self._leases.matched(claim, own)
 
     async def _begin(self) -> _Start:
         """The run's input, once the thread is in order."""
@@ -183,7 +200,9 @@ class Segment:
             return await self._begin()  # its worker died before the input was written
         if not state.tasks:  # `next` would not do: it leaves out tasks whose writes are saved
             return self._finished(self._output(state))  # it ended, and that was not committed
-        if stop := await due_breakpoint(self._graph, state):
+        # a task that has raised an interrupt has begun: the breakpoints before it are passed
+        stop = None if state.interrupts else await due_breakpoint(self._graph, state)
+        if stop is not None:
             pause = pause_of(run_id=claim.run.id, agent=claim.run.agent, breakpoint_at=stop)
             approved = {a.interrupt_id for a in claim.answers if a.mode == "static"}
             if not approved & {request.interrupt_id for request in pause.requests}:

@@ -94,6 +94,8 @@ class Settings:
     """AES key for checkpoints: 16, 24 or 32 characters; empty means none."""
     allowed_types: str = ""
     """More types a checkpoint may hold, comma-separated `package.module:Type`."""
+    build_id: str = ""
+    """The deployment's version: a run that paused under it goes on there while it has workers."""
     log_format: str = "console"
     """`console` or `json`."""
 

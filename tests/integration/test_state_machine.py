@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from consistency import check_consistency
-from core import Core, open_core, request
+from core import Core, graph, open_core, request
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -315,6 +315,30 @@ class Machine(RuleBasedStateMachine):
         assert run.claim is not None
         self.do(self.core.leases.repaired(run.claim))
         self.rolled_back[run.thread].clear()
+
+    def leave_to_another_deployment(self, pick: int) -> None:
+        key = self.held()[pick % len(self.held())]
+        run = self.runs[key]
+        assert run.claim is not None
+        handed = [answer.approval_id for answer in run.claim.answers if not answer.delivered]
+        self.do(self.core.leases.unmatched(run.claim, why="no such node"))
+        # all have one fleet here: it is asked again at once
+        self.do(self.core.redis.delete(self.core.connection.keys("run_refusals", key)))
+        for name in handed:
+            run.pause[name].handed_to = 0
+        if run.stop:
+            self.end(key, "cancelled")
+        else:
+            self.release(run)
+            run.due = not run.fresh()
+
+    @precondition(lambda self: self.held())
+    @rule(pick=PICK, digest=st.sampled_from(("d1", "d2")))
+    def go_on_in_another_graph(self, pick: int, digest: str) -> None:
+        key = self.held()[pick % len(self.held())]
+        claim = self.runs[key].claim
+        assert claim is not None
+        self.do(self.core.leases.matched(claim, graph(digest)))
 
     # what goes wrong
 

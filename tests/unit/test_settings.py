@@ -34,6 +34,7 @@ GIVEN = {
     "checkpointer": ("own.savers:postgres", "own.savers:postgres"),
     "encryption_key": ("k" * 32, "k" * 32),
     "allowed_types": ("a.b:C", "a.b:C"),
+    "build_id": ("2026-11-30.1", "2026-11-30.1"),
     "log_format": ("json", "json"),
 }
 

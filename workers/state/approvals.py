@@ -66,6 +66,8 @@ class Approval(ApprovalRequest):
     decided_by: str | None
     created_at: datetime
     decided_at: datetime | None
+    incompatible: str = ""
+    """Why the deployed graph could not take the run on, while it waits for one that can."""
 
 
 class Approvals:
@@ -188,4 +190,5 @@ def approval_of(record: Mapping[bytes, bytes]) -> Approval:
         decided_by=text["decided_by"] or None,
         created_at=moment(text["created_at"]),
         decided_at=moment(text["decided_at"]) if text["decided_at"] else None,
+        incompatible=text.get("incompatible", ""),
     )

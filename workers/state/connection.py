@@ -19,6 +19,7 @@ from redis.backoff import ExponentialBackoff
 from ..errors import LeaseLost, NotConnected, StoreUnavailable
 from .batches import Batches
 from .keys import Keys, lua_prelude
+from .workers import alive_seconds
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Sequence
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
     from ..settings import Settings
 
+ASK_AGAIN_MS = 600_000
+"""When a fleet whose graph did not fit a run is asked again: a fingerprint does not show everything."""
 RESEND_MS = 3_000
 """How long a wake-up may stay unclaimed before it is sent again; doubled each time."""
 READ_RETRIES = 5
@@ -237,6 +240,8 @@ def _constants(settings: Settings) -> str:
         "STOPS_MAX": STOPS_MAX,
         "RESEND_MS": RESEND_MS,
         "SUSPECT_MS": SUSPECT_MS,
+        "ASK_AGAIN_MS": ASK_AGAIN_MS,
+        "ALIVE_MS": int(alive_seconds(settings.reconcile_seconds) * 1000),
         "TOMBSTONE_SECONDS": TOMBSTONE_SECONDS,
     }
     return "".join(f"local {name} = {value}\n" for name, value in values.items())

@@ -24,6 +24,7 @@ EventType = Literal[
     "run.parked",
     "run.given_back",
     "run.recovered",
+    "run.incompatible",
     "run.ended",
     "run.retried",
     "approval.decided",

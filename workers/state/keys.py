@@ -19,6 +19,9 @@ _TEMPLATES = {
     "ended": "ended",  # zset: run id -> when it ended, ms
     "idle": "idle",  # zset: thread id -> when the last of its runs ended, ms
     "swept": "swept",  # hash: how far the indexes were gone round
+    "unmatched": "unmatched:{}",  # zset by queue: run id -> since when it waits for another deployment, ms
+    "builds": "builds:{}",  # zset by queue: build id of a worker -> last seen, ms
+    "graph": "graph:{}",  # hash by fingerprint's digest: fingerprint, versions, runs (how many refer to it)
     "outbox": "outbox:{}",  # zset by queue: run id -> when to send its wake-up (again), ms
     "approvals": "approvals",  # zset: approval id -> created, ms
     "approvals_in": "approvals:in:{}",  # zset by status: approval id -> created, ms
@@ -33,6 +36,7 @@ _TEMPLATES = {
     "run_events_copy": "run-events-copy",  # stream, while a script makes a smaller copy of one
     "run_approvals": "run-approvals:{}",  # zset: approval id -> created, ms
     "run_ledger": "run-ledger:{}",  # what its tools have done
+    "run_refusals": "run-refusals:{}",  # hash: fleet that could not take it on -> until when it is not asked
     "run_pause": "run-pause:{}",  # list: approval ids of the pause the run is in, in order
     # one thread
     "thread": "thread:{}",  # hash: last_run, repair, rollback, open, kept, deleted_at, expired_at

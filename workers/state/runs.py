@@ -67,6 +67,10 @@ class Run:
     """The worker that executes it, or did last: `host:pid`."""
     last_event: int = 0
     """The id of its newest event."""
+    incompatible: str = ""
+    """Why the deployed graph could not take it on, while it waits for workers with one that can."""
+    build: str = ""
+    """`PLACET_BUILD_ID` of the worker that it paused on."""
 
     @property
     def ended(self) -> bool:
@@ -242,4 +246,6 @@ def run_of(record: Mapping[bytes, bytes]) -> Run:
         deaths=int(text.get("deaths", 0)),
         worker=text.get("worker"),
         last_event=int(text.get("event_seq", 0)),
+        incompatible=text.get("incompatible", ""),
+        build=text.get("build", ""),
     )

@@ -1,4 +1,4 @@
--- ARGV: run id, owner, lease in ms, most attempts, pid, most deaths
+-- ARGV: run id, owner, lease in ms, most attempts, pid, most deaths, the worker's fleet and build
 -- Gives the thread's lease if there is something to do for the run and nobody does it.
 local run, owner, lease_ms, max_attempts, pid = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5]
 stop_late(run)
@@ -20,6 +20,10 @@ local timer_due = r[4] and tonumber(r[4]) <= NOW
 local crashed = status == 'running'
 if crashed and not recover(run, thread) then return {'ended', WOKEN} end
 if not (crashed or r[6] == '1' or pause.fresh or timer_due) then return no('waiting') end
+if not_for(run, ARGV[7], ARGV[8]) then
+  redis.call('ZADD', K.unmatched(r[3]), 'NX', int(NOW), run)
+  return no('unmatched')
+end
 local attempt = (r[7] == '1' and 0 or tonumber(r[5])) + 1
 note_kept(thread)
 if gone(thread) then
@@ -66,6 +70,7 @@ redis.call('DEL', K.lease(thread))
 redis.call('HSET', K.lease(thread), 'token', token, 'run_id', run, 'owner', owner)
 redis.call('ZADD', K.leases, int(NOW + lease_ms), thread)
 redis.call('ZREM', K.outbox(r[3]), run)
+redis.call('ZREM', K.unmatched(r[3]), run)
 redis.call('ZREM', K.timers, run)
 redis.call('HDEL', K.run(run), 'wake_at')
 redis.call('HSET', K.run(run), 'attempt', int(attempt), 'due', '', 'progressed', '',
@@ -86,8 +91,11 @@ for _, row in ipairs(pause.answers) do
   else redis.call('HSET', K.approval(row[1]), 'outcome', 'started') end
   redis.call('HSET', K.approval(row[1]), 'delivered', token)
 end
-event(run, segment == 1 and 'run.started' or 'run.resumed',
-  cjson.encode({segment = segment, worker = owner}), int(attempt), pid)
+-- one that waits for a matching graph goes on once that is found: it may be asked many times
+if redis.call('HEXISTS', K.run(run), 'incompatible') == 0 then
+  event(run, segment == 1 and 'run.started' or 'run.resumed',
+    cjson.encode({segment = segment, worker = owner}), int(attempt), pid)
+end
 local left = redis.call('HMGET', K.thread(thread), 'repair', 'rollback')
 local record = {}
 -- the input, which may be megabytes, is in the thread once the run has paused
