@@ -359,6 +359,8 @@ class Engine:
         """Commit the end of a run whose coroutine goes on; it can write nothing from then on."""
         try:
             await self._cancelled(held)
+        except LeaseLost:
+            log.warning("run.lost")
         except RetryableError as error:
             log.warning("run.left", error=str(error))
             held.left = held.committing = False  # once more, at a renewal to come
