@@ -295,6 +295,7 @@ class Engine:
             held = {key: one for key, one in self._held.items() if not one.left}
             try:
                 lost, stopping = await self._leases.renew({key: one.claim.token for key, one in held.items()})
+                await self._give_back_left()
             except Exception as error:
                 known = isinstance(error, RetryableError)
                 if not failing and (held or not known):  # the reconciler tells of a store that is away
@@ -306,7 +307,6 @@ class Engine:
             else:
                 away, failing = failing, False
                 renewed = loop.time()
-                await self._give_back_left()
             gone = AWAY if failing or away else LOST
             for run_id, one in held.items():
                 why = gone if run_id in lost else CANCEL if run_id in stopping else one.why_cancelled
@@ -332,11 +332,16 @@ class Engine:
 
     async def _give_back_left(self) -> None:
         """Give back what could not be while the store was away: no worker died, no attempt counts."""
-        left, self._left = self._left, []
-        for claim in left:
-            with suppress(RetryableError):
+        while self._left:
+            claim = self._left.pop()
+            try:
                 wake_ups = await self._leases.give_back(claim, reason=AWAY, count_attempt=False)
-                self._dispatcher.send(wake_ups)
+            except LeaseLost:
+                continue  # another has it, and the store knows now that this worker had not died
+            except RetryableError:
+                self._left.append(claim)
+                return
+            self._dispatcher.send(wake_ups)
 
     def _stop_one(self, held: _Held, why: str) -> None:
         """Cancel; what has not ended a renewal later is left behind: its run ends without it."""

@@ -47,7 +47,9 @@ class Machine(RuleBasedStateMachine, Model):
 
     @initialize()
     def connect(self) -> None:
-        self.core: Core = self.do(self.stack.enter_async_context(open_core(self.url, max_attempts=10_000)))
+        self.core: Core = self.do(
+            self.stack.enter_async_context(open_core(self.url, max_attempts=10_000, max_deaths=10_000))
+        )
         self.do(self.core.redis.flushdb())
 
     def teardown(self) -> None:
@@ -140,7 +142,11 @@ class Machine(RuleBasedStateMachine, Model):
         key = ended[pick % len(ended)]
         assert self.do(self.core.redis.zadd(self.core.connection.keys("ended"), {key: 1}, xx=True, ch=True))
         self.do(self.core.timers.sweep())
-        del self.runs[key]
+        thread = self.runs.pop(key).thread
+        if all(run.thread != thread for run in self.runs.values()):
+            # nothing is left that the thread could go on from
+            self.last_run.pop(thread, None)
+            self.rolled_back[thread].clear()
 
     # what workers do
 

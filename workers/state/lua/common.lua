@@ -58,9 +58,12 @@ local function wake(run)
   WOKEN[#WOKEN + 1] = {run, r[1], r[2]}
 end
 
--- A thread that has checkpoints is known by it: one whose checkpoints are gone never starts anew.
+-- A thread that has checkpoints is known by it: one whose checkpoints are gone never starts anew. While some are
+-- to be taken away, none may be left.
 local function note_kept(thread)
-  if redis.call('EXISTS', K.checkpoint(thread)) == 1 then redis.call('HSET', K.thread(thread), 'kept', '1') end
+  if redis.call('EXISTS', K.checkpoint(thread)) == 1 and redis.call('HEXISTS', K.thread(thread), 'rollback') == 0 then
+    redis.call('HSET', K.thread(thread), 'kept', '1')
+  end
 end
 
 -- Why the thread takes nothing more, false if it does.
@@ -276,6 +279,7 @@ local function voided(how) return (how == 'interrupt' or how == 'rollback') and 
 local function roll_back(run, thread)
   local runs = cjson.decode(redis.call('HGET', K.thread(thread), 'rollback') or '[]')
   runs[#runs + 1] = run
+  redis.call('HDEL', K.thread(thread), 'kept')
   redis.call('HSET', K.thread(thread), 'rollback', cjson.encode(runs))
 end
 
@@ -363,7 +367,7 @@ local function strand(run, thread, pid)
   redis.call('HSET', K.run(run), 'error', cjson.encode({type = 'ThreadExpired', node = cjson.null,
     message = "the checkpoints of thread '" .. thread .. "' are gone: they expired, were removed or lost"}))
   finish(run, 'error', 'the checkpoints of its thread are gone', 'unknown')
-  redis.call('HDEL', K.thread(thread), 'repair')
+  redis.call('HDEL', K.thread(thread), 'repair', 'rollback')
   event(run, 'run.ended', cjson.encode({status = 'error', reason = 'the checkpoints of its thread are gone'}), nil, pid)
 end
 

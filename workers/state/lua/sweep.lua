@@ -35,7 +35,8 @@ local function forget_run(run)
   redis.call('ZREM', K.thread_runs(thread), run)
   local t = redis.call('HMGET', K.thread(thread), 'kept', 'deleted_at', 'expired_at')
   -- whether another checkpointer has something of the thread is not known here
-  if not (elsewhere or t[1] or t[2] or t[3]) and redis.call('EXISTS', K.thread_runs(thread)) == 0 then
+  local needed = elsewhere or t[1] or t[2] or t[3]
+  if not needed and redis.call('EXISTS', K.thread_runs(thread), K.checkpoint(thread)) == 0 then
     redis.call('DEL', K.thread(thread))
     redis.call('ZREM', K.idle, thread)
   end
