@@ -26,7 +26,7 @@ INVARIANTS = (
     decisions.nothing_starts_after_the_end,
     decisions.outcomes_are_told_as_they_were,
     runs.a_waiting_run_holds_nothing,
-    runs.a_killed_workers_runs_go_on,
+    runs.errors_stay_inside,
     runs.every_run_ends,
     runs.a_cancelled_run_never_succeeds,
     runs.one_run_of_a_thread_at_a_time,

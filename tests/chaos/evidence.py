@@ -52,6 +52,8 @@ class Evidence:
     faults: Sequence[FaultSeen]
     active: int
     """Segments that the workers say they execute."""
+    raised: Sequence[str]
+    """Lines of the workers' logs in which Celery tells of an exception."""
     disagreement: str
     """What `check_consistency` found, empty if nothing."""
 
@@ -74,6 +76,7 @@ async def gather(plan: Plan, world: World, placet: Placet) -> Evidence:
         effects=await asyncio.to_thread(witness.effects),
         replies=await asyncio.to_thread(witness.replies),
         faults=await asyncio.to_thread(witness.faults),
+        raised=[line for worker in world.workers for line in worker.log() if "raised unexpected" in line],
         active=await _active(placet),
         disagreement=await _disagreement(world),
     )

@@ -75,7 +75,14 @@ async def _kill(process: Process) -> tuple[int, str]:
     child.signal(signal.SIGKILL)
     await child.wait()
     await process.start(instead_of=child)
+    await _ready(process)
     return child.pid, process.name
+
+
+async def _ready(process: Process) -> None:
+    """Wait until it takes work, or another fault has met it."""
+    with suppress(RuntimeError):
+        await process.ready()
 
 
 async def _stop_worker(world: World, fault: PlannedFault) -> tuple[int, str]:
@@ -95,6 +102,7 @@ async def _end_worker(world: World, fault: PlannedFault) -> tuple[int, str]:
     assert child is not None
     await child.stop(grace_seconds=40)
     await worker.start(instead_of=child)
+    await _ready(worker)
     return child.pid, worker.name
 
 

@@ -65,6 +65,10 @@ class Process:
         if line.endswith(_READY):
             self._ready.set()
 
+    def log(self) -> list[str]:
+        """What it and those before it have printed."""
+        return self._log.read_text().splitlines() if self._log.exists() else []
+
     async def ready(self) -> None:
         """Wait until it takes work.
 
@@ -77,7 +81,7 @@ class Process:
         for one in pending:
             one.cancel()
         if waits[0] not in done:
-            raise RuntimeError(f"{self.name} did not start:\n{self._log.read_text()[-4000:]}")
+            raise RuntimeError(f"{self.name} did not start:\n" + "\n".join(self.log()[-50:]))
 
     async def kill(self) -> None:
         async with self._lock:
