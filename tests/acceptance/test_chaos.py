@@ -27,12 +27,3 @@ async def test_a_guard_that_is_taken_away_is_missed(name: str, tmp_path: Path) -
     trial = Trial(plan=plan_of(mutation), folder=tmp_path, workers=2, mutation=name, patience=60)
     report, _ = await trial.run()
     assert {one.invariant for one in report.violations} & mutation.broken
-
-
-def test_a_seed_is_a_schedule() -> None:
-    assert make_plan(seed=7, runs=50, faults=20, seconds=60) == make_plan(
-        seed=7, runs=50, faults=20, seconds=60
-    )
-    assert make_plan(seed=7, runs=50, faults=20, seconds=60) != make_plan(
-        seed=8, runs=50, faults=20, seconds=60
-    )
