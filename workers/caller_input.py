@@ -122,6 +122,18 @@ def checked_seconds(field: str, value: object) -> float | None:
     return float(min(seconds, AHEAD.total_seconds()))
 
 
+def checked_timeout(field: str, value: object) -> int | None:
+    """Read a timeout in seconds as milliseconds, at least one; None is without end.
+
+    Raises:
+        InvalidInput: naming `field`.
+    """
+    seconds = checked_seconds(field, value)
+    if seconds == 0:
+        raise InvalidInput(field, "must be over 0")
+    return None if seconds is None else max(1, round(seconds * 1000))
+
+
 def checked_start(value: object) -> datetime | None:
     """Read when a run may start: a time, or how long from now; None is at once, as is what is past.
 

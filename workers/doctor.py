@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import importlib.metadata
+import socket
 import sys
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -23,6 +24,8 @@ from .state.workers import workers_seen
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from .state.workers import WorkerSeen
+
 _TIMEOUT_SECONDS = 5.0
 _LEAST_VERSION = (6, 2)
 _MOST_NAMES = 10
@@ -39,11 +42,11 @@ class Check:
     advice: str = ""
 
 
-async def examine(*, as_json: bool) -> int:
-    """Print all checks of what the environment says; 1 if one fails, else 0."""
+async def examine(*, as_json: bool, worker: bool = False) -> int:
+    """Print all checks of what the environment says, or only that of `worker`; 1 if one fails, else 0."""
     failed = False
     screen = console()
-    async for check in _checks():
+    async for check in _worker_here() if worker else _checks():
         failed = failed or check.status == "fail"
         if as_json:
             print_json(asdict(check))
@@ -64,12 +67,7 @@ async def _checks() -> AsyncIterator[Check]:
         yield _libraries()
         return
     configure_logs(settings)
-    client = redis.asyncio.from_url(
-        settings.redis_url,
-        socket_connect_timeout=_TIMEOUT_SECONDS,
-        socket_timeout=_TIMEOUT_SECONDS,
-    )
-    async with client:
+    async with _client(settings) as client:
         try:
             info = await client.info()
         except (RedisError, OSError) as error:
@@ -83,12 +81,40 @@ async def _checks() -> AsyncIterator[Check]:
             yield _version(settings, info)
             yield await _eviction(client, info)
             yield _persistence(info)
-            yield await _workers(client, settings)
+            seen = await workers_seen(client, Keys(settings.namespace))
+            yield _workers(seen, settings)
+            if lost := sorted({span for one in seen for span in one.writes_lost}):
+                yield _writes_lost(lost)
     if settings.checkpointer != "placet":
         yield await _checkpointer(settings)
     yield await asyncio.to_thread(_broker, settings)
     yield await _agents(settings)
     yield _libraries()
+
+
+async def _worker_here() -> AsyncIterator[Check]:
+    """A health check that loads no agents: the machine's worker, as others see it in the store."""
+    try:
+        settings = Settings.from_env()
+        async with _client(settings) as client:
+            seen = await workers_seen(client, Keys(settings.namespace))
+    except (InvalidSettings, RedisError, OSError) as error:
+        yield Check(name="worker", status="fail", found=str(error))
+        return
+    here = [one for one in seen if one.id.startswith(f"{socket.gethostname()}:")]
+    alive = [one.id for one in here if one.alive(reconcile_seconds=settings.reconcile_seconds)]
+    if alive:
+        yield Check(name="worker", status="ok", found=f"alive: {_some(alive)}")
+    else:
+        yield Check(name="worker", status="fail", found=f"none alive on {socket.gethostname()}")
+
+
+def _client(settings: Settings) -> redis.asyncio.Redis:
+    return redis.asyncio.from_url(
+        settings.redis_url,
+        socket_connect_timeout=_TIMEOUT_SECONDS,
+        socket_timeout=_TIMEOUT_SECONDS,
+    )
 
 
 def _version(settings: Settings, info: dict[str, Any]) -> Check:
@@ -137,8 +163,17 @@ def _persistence(info: dict[str, Any]) -> Check:
     )
 
 
-async def _workers(client: redis.asyncio.Redis, settings: Settings) -> Check:
-    seen = await workers_seen(client, Keys(settings.namespace))
+def _writes_lost(spans: list[tuple[str, str]]) -> Check:
+    found = ", ".join(f"{since or 'the beginning'} to {until}" for since, until in spans)
+    return Check(
+        name="writes",
+        status="warn",
+        found=f"the server lost what was written from {found}",
+        advice="a failover or a restart: runs, decisions and effects of that time may be missing here",
+    )
+
+
+def _workers(seen: list[WorkerSeen], settings: Settings) -> Check:
     alive = [one for one in seen if one.alive(reconcile_seconds=settings.reconcile_seconds)]
     found = f"{len(alive)} alive: {_some([one.id for one in alive])}" if alive else "none alive"
     if gone := [f"{one.id} (last seen {one.seconds_ago:.0f} s ago)" for one in seen if one not in alive]:

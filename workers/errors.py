@@ -84,6 +84,16 @@ class Conflict(PermanentError):
     """Raised when the record's present state forbids the call; the message says which state."""
 
 
+class ThreadBusy(Conflict):
+    """Raised when a run was to be rejected if its thread has another; `run_id` is the one in the way."""
+
+    def __init__(self, thread_id: str, run_id: str, status: str) -> None:
+        super().__init__(f"thread {thread_id!r} is busy: its run {run_id} is {status}; nothing was enqueued")
+        self.thread_id = thread_id
+        self.run_id = run_id
+        self.status = status
+
+
 class AlreadyDecided(Conflict):
     """Raised when a request has its decision; `decided_by` and `decision` tell whose and which."""
 

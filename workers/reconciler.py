@@ -68,8 +68,9 @@ class Reconciler:
 
     async def look(self) -> None:
         """Look once and send what is to be sent."""
+        now = {"active": self._engine.active, "writes_lost": self._timers.losses}
         wake_ups = await self._timers.look(
-            facts=json.dumps({**self._facts, "active": self._engine.active}),
+            facts=json.dumps({**self._facts, **now}),
             limit=self._room(),
             queues=self._settings.queue_names,
         )

@@ -20,7 +20,7 @@ from .errors import ThreadExpired
 from .event_writer import EventWriter
 from .graphs import tool_schemas
 from .interrupts import StaticBreakpoint, pause_of
-from .repair import repair_thread
+from .repair import repair_thread, roll_back
 from .tool_calls import pending_tool_calls
 
 if TYPE_CHECKING:
@@ -139,6 +139,8 @@ class Segment:
             for message in messages if isinstance(messages, list) else ():
                 if isinstance(message, ToolMessage) and message.tool_call_id in self._call_of:
                     outcome = "failed" if message.status == "error" else "succeeded"
+                    if message.additional_kwargs.get("placet_outcome") == "unknown":
+                        outcome = "unknown"
                     self.outcomes[self._call_of[message.tool_call_id]] = outcome
 
     async def _start(self) -> _Start | Finished | Paused:
@@ -154,11 +156,15 @@ class Segment:
 
     async def _begin(self) -> _Start:
         """The run's input, once the thread is in order."""
-        if self._claim.repair:
-            # checkpoints with this run's id would say that its input is there
-            config: RunnableConfig = {**self._config, "metadata": {}}
-            await repair_thread(self._graph, config, self._claim.repair)
-            await self._leases.repaired(self._claim)
+        claim = self._claim
+        # checkpoints with this run's id would say that its input is there
+        config: RunnableConfig = {**self._config, "metadata": {}}
+        if claim.rollback:
+            await roll_back(self._graph, config, claim.rollback)
+        if claim.repair:
+            await repair_thread(self._graph, config, claim.repair)
+        if claim.rollback or claim.repair:
+            await self._leases.repaired(claim)
         return _Start(first_input(self._claim))
 
     async def _start_from(self, state: StateSnapshot, resume: dict[str, Any]) -> _Start | Finished | Paused:

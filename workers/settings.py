@@ -22,6 +22,7 @@ _LEAST = {
     "events_max": 1,
     "lease_seconds": 0.1,
     "reconcile_seconds": 0.05,
+    "segment_timeout_seconds": 0,
     "grace_seconds": 0,
     "events_keep_seconds": 0,
     "thread_ttl_seconds": 0,
@@ -48,6 +49,8 @@ class Settings:
     """A thread's lease; renewed at a third of it, taken over when it has run out."""
     max_attempts: int = 5
     """Starts of one segment without progress before the run ends as `error`."""
+    segment_timeout_seconds: float = 0.0
+    """What one segment may take before its run ends as `timeout`; 0 is without end."""
     grace_seconds: float = 20.0
     """How long a warm shutdown waits for segments to reach a checkpoint."""
     reconcile_seconds: float = 1.0

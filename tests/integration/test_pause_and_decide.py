@@ -331,15 +331,17 @@ async def test_a_timer_that_is_due_already_goes_straight_on(core: Core) -> None:
     await core.claim()
 
 
-async def test_a_pause_after_a_cancel_ends_the_run(core: Core) -> None:
-    await core.enqueue()
+async def test_a_pause_after_a_cancel_ends_the_run_and_asks_nobody(core: Core) -> None:
+    await core.paused(request("a1"), request("a2"))
+    await core.decide("a1")
     claim = await core.claim()
     await core.placet.cancel("r1", reason="enough")
-
-    assert await core.pause(claim, request()) == []
-    assert (await core.placet.get("r1")).status == "cancelled"
     with pytest.raises(NotPending, match="cancelled: enough"):
-        await core.decide("a1")
+        await core.decide("a2")
+
+    assert await core.pause(claim, request("a2"), request("a3")) == []
+    assert (await core.placet.get("r1")).status == "cancelled"
+    assert {one.id for one in await core.placet.approvals(status=None)} == {"a1", "a2"}
 
 
 async def test_events_of_a_pause_carry_the_attempt_that_made_it(core: Core) -> None:

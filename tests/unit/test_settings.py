@@ -16,6 +16,7 @@ GIVEN = {
     "concurrency": ("7", 7),
     "lease_seconds": ("2.5", 2.5),
     "max_attempts": ("1", 1),
+    "segment_timeout_seconds": ("90", 90.0),
     "grace_seconds": ("0", 0.0),
     "reconcile_seconds": ("0.05", 0.05),
     "events_max": ("10", 10),

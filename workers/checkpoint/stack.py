@@ -18,8 +18,8 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 from redisvl.exceptions import RedisVLError
 
 from ..errors import InvalidSettings, StoreUnavailable, UnreadableCheckpoint
+from ..state.batches import CALL_SECONDS
 from .codec import encrypted
-from .scripts import CALL_SECONDS
 from .threads import TOKEN
 
 if TYPE_CHECKING:

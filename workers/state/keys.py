@@ -13,21 +13,24 @@ _TEMPLATES = {
     "fence": "fence",  # string: the last fencing token given, never deleted
     "leases": "leases",  # zset: thread id -> lease expiry, ms
     "timers": "timers",  # zset: run id -> due, ms (start_at, wake_at)
+    "deadlines": "deadlines",  # zset: run id -> when its timeout is over, ms; not while it waits for people
     "runs": "runs",  # zset: run id -> created, ms
     "runs_in": "runs:in:{}",  # zset by status: run id -> created, ms
     "outbox": "outbox:{}",  # zset by queue: run id -> when to send its wake-up (again), ms
     "approvals": "approvals",  # zset: approval id -> created, ms
     "approvals_in": "approvals:in:{}",  # zset by status: approval id -> created, ms
     "approvals_stream": "approvals:stream",  # stream: what happened to approval requests
+    "stops": "stops",  # stream: runs that a worker is to stop
     "workers": "workers",  # zset: worker id -> last seen, ms
     "worker": "worker:{}",  # hash: what a worker says of itself
     # one run
     "run": "run:{}",  # hash
     "run_events": "run-events:{}",  # stream, ids are 1-0, 2-0, …
+    "run_events_copy": "run-events-copy",  # stream, while a script makes a smaller copy of one
     "run_approvals": "run-approvals:{}",  # zset: approval id -> created, ms
     "run_pause": "run-pause:{}",  # list: approval ids of the pause the run is in, in order
     # one thread
-    "thread": "thread:{}",  # hash: repair, deleted_at
+    "thread": "thread:{}",  # hash: last_run, repair, rollback, deleted_at
     "thread_runs": "thread-runs:{}",  # zset: run id -> created, ms
     "thread_queue": "thread-queue:{}",  # list: run ids, the first is the thread's current run
     "lease": "lease:{}",  # hash: token, run_id, owner

@@ -7,6 +7,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ..compact import compact
 from .approvals import request_record
 from .connection import wake_ups
 from .runs import run_of
@@ -45,6 +46,8 @@ class Claim:
     answers: tuple[Answer, ...]
     repair: str
     """Why the thread's last run ended abnormally, if it did and nothing was mended since."""
+    rollback: tuple[str, ...] = ()
+    """Runs whose checkpoints are to go before this one begins."""
 
 
 class Leases:
@@ -63,7 +66,7 @@ class Leases:
         )
         if reply[0] != b"claimed":
             return None, reply[0].decode(), wake_ups(reply)
-        _, token, flat, answers, repair, _ = reply
+        _, token, flat, answers, repair, rollback, _ = reply
         record = dict(zip(flat[::2], flat[1::2], strict=True))
         claim = Claim(
             run=run_of(record),
@@ -71,18 +74,29 @@ class Leases:
             progress=record[b"progress"].decode(),
             answers=tuple(map(_answer_of, answers)),
             repair=repair.decode(),
+            rollback=tuple(json.loads(rollback)),
         )
         return claim, "claimed", wake_ups(reply)
 
     async def renew(self, held: Mapping[str, int]) -> tuple[set[str], set[str]]:
-        """Prolong the leases of runs (id to token); returns those that are lost and those to be cancelled."""
+        """Prolong the leases of runs (id to token); returns those that are lost and those to stop."""
         pairs: list[str | int] = []
         for run_id, token in held.items():
             pairs += [run_id, token]
-        lost, cancelled = await self._c.run(
+        lost, stopping = await self._c.run(
             "renew", int(self._c.settings.lease_seconds * 1000), *pairs, again=True
         )
-        return {key.decode() for key in lost}, {key.decode() for key in cancelled}
+        return {key.decode() for key in lost}, {key.decode() for key in stopping}
+
+    async def stops(self, position: str, *, block_ms: int) -> tuple[str, set[str]]:
+        """Runs that were asked to stop after `position` in the stream of those, and where to go on from.
+
+        It waits for the first. A hint to renew at once: what a run is to do, its record says.
+        """
+        reply = await self._c.read(self._c.blocking.xread({self._c.keys("stops"): position}, block=block_ms))
+        entries = reply[0][1] if reply else []
+        runs = {fields[b"run"].decode() for _, fields in entries}
+        return (entries[-1][0].decode() if entries else position), runs
 
     async def repaired(self, claim: Claim) -> None:
         """Say that the thread's messages are in order again."""
@@ -101,7 +115,7 @@ class Leases:
         `batch` counts the segment's calls: the same one again appends nothing. `progressed` says that the
         segment has got past the checkpoint it began with.
         """
-        flat = [text for event in events for text in event]
+        flat = [part for kind, ns, data in events for part in (kind, ns, compact(data.encode()))]
         about = (self._pid, claim.run.attempt, f"{claim.token}-{batch}", "1" if progressed else "")
         await self._c.run("events", claim.run.id, claim.token, *about, *flat, again=True)
 
@@ -124,7 +138,7 @@ class Leases:
             self._pid,
             checkpoint_id,
             "" if wake_at_ms is None else wake_at_ms,
-            data,
+            compact(data.encode()),
             json.dumps([request_record(request) for request in requests]),
             json.dumps(dict(outcomes)),
             reopen_reason or "the graph asked again",

@@ -24,6 +24,8 @@ Agents, by name in langgraph.json; those above the line take `{"messages": [huma
 | gated_slow_tool | one action: slow(barrier_name=…), which blocks then; "done: passed BARRIER"       |
 | slow_twice      | no pause: the model blocks, then slow(barrier_name=BARRIER-tool)                   |
 | slow_thread_tool| no pause: sync tool slow_thread(barrier_name=…) blocks its thread at its barrier   |
+| stubborn_tool    | no pause: tool stubborn(barrier_name=…) blocks, deaf to cancellation              |
+| gated_brief_tool | as gated_slow_tool, with a timeout of 0.2 s on the tool                           |
 | slow_sibling    | no pause: look_up(key="a") beside slow(barrier_name=…)                            |
 | slow_per_call   | one interrupt each for slow(barrier_name=…) and mail(to="bob", text="hello")      |
 | slow_model      | no pause: the model, logged as `model`, blocks at its barrier; "done: BARRIER"    |

@@ -1,6 +1,7 @@
 -- ARGV: run id, owner, lease in ms, most attempts, pid
 -- Gives the thread's lease if there is something to do for the run and nobody does it.
 local run, owner, lease_ms, max_attempts, pid = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5]
+stop_late(run)
 local r = redis.call('HMGET', K.run(run), 'status', 'thread_id', 'queue', 'wake_at', 'attempt', 'due', 'progressed')
 local status, thread = r[1], r[2]
 if not status then return {'missing', WOKEN} end
@@ -40,6 +41,11 @@ redis.call('HSETNX', K.run(run), 'started_at', int(NOW))
 local segment = redis.call('HINCRBY', K.run(run), 'segment', 1)
 redis.call('HSET', K.thread(thread), 'last_run', run)
 set_status(run, 'running')
+local clock = redis.call('HMGET', K.run(run), 'timeout_ms', 'deadline')
+if clock[1] and not clock[2] then
+  redis.call('HSET', K.run(run), 'deadline', int(NOW + clock[1]))
+  redis.call('ZADD', K.deadlines, int(NOW + clock[1]), run)
+end
 for _, row in ipairs(pause.answers) do
   local kind = cjson.decode(row[5]).type
   if kind == 'reject' then settle(row[1], 'not_run', 'rejected')
@@ -49,5 +55,5 @@ for _, row in ipairs(pause.answers) do
 end
 event(run, segment == 1 and 'run.started' or 'run.resumed',
   cjson.encode({segment = segment, worker = owner}), int(attempt), pid)
-local repair = redis.call('HGET', K.thread(thread), 'repair') or ''
-return {'claimed', token, redis.call('HGETALL', K.run(run)), pause.answers, repair, WOKEN}
+local left = redis.call('HMGET', K.thread(thread), 'repair', 'rollback')
+return {'claimed', token, redis.call('HGETALL', K.run(run)), pause.answers, left[1] or '', left[2] or '[]', WOKEN}

@@ -20,20 +20,14 @@ for i = 3, #ARGV, 4 do
   runs[a[1]] = {thread = a[3], stop = (runs[a[1]] or {}).stop or (a[2] == 'breakpoint' and ARGV[i + 3] == 'reject')}
 end
 for run, what in pairs(runs) do
-  if not held(what.thread) then
-    if what.stop then
-      local reason = 'rejected at a breakpoint by ' .. reviewer
-      finish(run, 'cancelled', reason, 'not_run')
-      event(run, 'run.ended', cjson.encode({status = 'cancelled', reason = reason}), nil, pid)
-    else
-      local pause = pause_of(run)
-      if redis.call('HGET', K.run(run), 'status') == 'interrupted' and not pause.pending then
-        set_status(run, 'pending')
-      end
-      if pause.fresh then wake(run) end
+  if what.stop then
+    stop(run, 'cancel', 'rejected at a breakpoint by ' .. reviewer, pid)
+  elseif not held(what.thread) then
+    local pause = pause_of(run)
+    if redis.call('HGET', K.run(run), 'status') == 'interrupted' and not pause.pending then
+      set_status(run, 'pending')
     end
-  elseif what.stop then
-    redis.call('HSET', K.run(run), 'cancel_requested', 'rejected at a breakpoint by ' .. reviewer)
+    if pause.fresh then wake(run) end
   end
 end
 return {'saved', WOKEN}

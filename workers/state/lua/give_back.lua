@@ -8,11 +8,5 @@ redis.call('HSET', K.run(run), 'due', '1')
 set_status(run, pause_of(run).pending and 'interrupted' or 'pending')
 event(run, 'run.given_back', cjson.encode({reason = ARGV[4]}), nil, ARGV[3])
 if ARGV[5] == '1' then redis.call('HINCRBY', K.run(run), 'attempt', -1) end
-local reason = redis.call('HGET', K.run(run), 'cancel_requested')
-if reason then
-  finish(run, 'cancelled', reason, 'unknown')
-  event(run, 'run.ended', cjson.encode({status = 'cancelled', reason = reason}), nil, ARGV[3])
-else
-  wake(run)
-end
+if not stopped(run, ARGV[3]) then wake(run) end
 return {'given_back', WOKEN}

@@ -1,5 +1,6 @@
 -- ARGV: owner, facts of the worker (JSON), most wake-ups to send, then the queues it consumes
--- What crashes leave: leases that ran out, timers that are due, wake-ups that were not sent or got lost.
+-- What crashes leave: runs whose time is over, leases that ran out, timers that are due, wake-ups that were not
+-- sent or got lost.
 local owner, limit = ARGV[1], tonumber(ARGV[3])
 local unreadable = {}
 
@@ -13,10 +14,17 @@ local function each(ids, index, look)
   end
 end
 
+-- what this worker wrote at its last look: older than it knows, and the store has lost what came since
+local seen = redis.call('ZSCORE', K.workers, owner)
 redis.call('ZADD', K.workers, int(NOW), owner)
 redis.call('HSET', K.worker(owner), 'facts', ARGV[2], 'seen_at', int(NOW))
 redis.call('EXPIRE', K.worker(owner), 3600)
 redis.call('ZREMRANGEBYSCORE', K.workers, '-inf', int(NOW - 3600000))
+
+each(redis.call('ZRANGEBYSCORE', K.deadlines, '-inf', int(NOW), 'LIMIT', 0, 100), K.deadlines, function(run)
+  stop_late(run)
+  redis.call('ZREM', K.deadlines, run)
+end)
 
 each(redis.call('ZRANGEBYSCORE', K.leases, '-inf', int(NOW), 'LIMIT', 0, 100), K.leases, function(thread)
   local lease = redis.call('HMGET', K.lease(thread), 'run_id', 'owner')
@@ -47,4 +55,4 @@ for i = 4, #ARGV do
     WOKEN[#WOKEN + 1] = {run, queue, segment}
   end)
 end
-return {unreadable, WOKEN}
+return {unreadable, seen or '', int(NOW), WOKEN}

@@ -14,7 +14,7 @@ if not t[1] then return {'conflict', 'its thread was deleted', WOKEN} end
 if t[1] ~= run then return {'conflict', 'its thread has gone on with run ' .. t[1], WOKEN} end
 set_status(run, 'pending')
 redis.call('HSET', K.run(run), 'attempt', '0', 'due', '1')
-redis.call('HDEL', K.run(run), 'ended_at', 'error')
+redis.call('HDEL', K.run(run), 'ended_at', 'error', 'reason')
 redis.call('PERSIST', K.run_events(run))
 -- a run that had its turn meanwhile, and was not claimed yet, waits again
 local first = redis.call('LINDEX', K.thread_queue(thread), 0)
