@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from placet.state.runs import MultitaskStrategy
+
 GATED = ("pay", "mail", "flaky")
 TOOLS = (*GATED, "look_up", "ask")
 MOST_STEPS = 3
@@ -35,6 +37,7 @@ FAULTS = {
 }
 """Every kind, and how often it comes beside the others."""
 
+_STRATEGIES: dict[MultitaskStrategy, int] = {"enqueue": 5, "interrupt": 3, "rollback": 2, "reject": 1}
 _LONG = frozenset({"stop_worker", "cut_worker", "stall_worker"})
 """Those that are to outlast a lease, mostly."""
 _ALONE_EVERY = 25
@@ -53,6 +56,7 @@ class PlannedRun:
     """Seconds after the start."""
     steps: list[list[dict[str, Any]]]
     """The tool calls that its model makes, message by message: `tool`, `args`, `id` (or None)."""
+    strategy: MultitaskStrategy
     cancel_after: float | None
     start_after: float | None
 
@@ -133,13 +137,15 @@ class _Draw:
         threads: list[str] = []
         for number, at in enumerate(sorted(self._time(faults) for _ in range(count))):
             key = f"r{number:04}"
-            threads.append(threads[-1] if threads and rng.random() < 0.2 else f"t{number:04}")
+            follows = bool(threads) and rng.random() < 0.25
+            threads.append(threads[-1] if follows else f"t{number:04}")
             yield PlannedRun(
                 id=key,
                 thread=threads[-1],
                 agent=rng.choice(("batched", "per_call")),
                 at=at,
                 steps=self._steps(key),
+                strategy=rng.choices(list(_STRATEGIES), list(_STRATEGIES.values()))[0],
                 cancel_after=rng.uniform(0, 1.5) * self.lease if rng.random() < 0.08 else None,
                 start_after=rng.uniform(0.2, 1) * self.lease if rng.random() < 0.04 else None,
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -14,11 +15,16 @@ if TYPE_CHECKING:
     from .evidence import Evidence
     from .violation import Found
 
+_STOPPED = re.compile(r"(interrupted|rolled back) by run (.+)")
+_WORDS = {"interrupted": "interrupt", "rolled back": "rollback"}
+
 
 def every_run_ends(evidence: Evidence) -> Iterator[Found]:
     """A run that was taken on is there and has ended; as an error, none of these does."""
     for planned in evidence.plan.runs:
         run = evidence.runs.get(planned.id)
+        if run is None and _refused(evidence, planned.id):
+            continue
         if run is None:
             yield planned.id, "was enqueued and is not there", "lost_runs"
         elif not run.ended:
@@ -31,8 +37,14 @@ def every_run_ends(evidence: Evidence) -> Iterator[Found]:
                 yield run.id, f"ended {ends} times, or went on afterwards", ""
 
 
+def _refused(evidence: Evidence, run: str) -> bool:
+    """Whether its thread was busy and it was to be rejected then."""
+    return any(one.run == run and one.said == "ThreadBusy" for one in evidence.replies)
+
+
 def a_cancelled_run_never_succeeds(evidence: Evidence) -> Iterator[Found]:
-    """Who was told that a run is being cancelled finds it cancelled; others are not."""
+    """Who was told that a run is being cancelled finds it cancelled; others are not, but to make way."""
+    strategies = {run.id: run.strategy for run in evidence.plan.runs}
     cancels = defaultdict(set)
     for reply in evidence.replies:
         if reply.call == "cancel":
@@ -40,8 +52,10 @@ def a_cancelled_run_never_succeeds(evidence: Evidence) -> Iterator[Found]:
     for run in evidence.runs.values():
         if "done" in cancels[run.id] and run.ended and run.status != "cancelled":
             yield run.id, f"was cancelled and ended as {run.status}", ""
-        if run.status == "cancelled" and not cancels[run.id] & {"done", *UNCERTAIN}:
-            yield run.id, "is cancelled and nobody was told so", "lost_runs"
+        stopped_by = _STOPPED.match(run.reason)
+        made_way = stopped_by is not None and strategies.get(stopped_by[2]) == _WORDS[stopped_by[1]]
+        if run.status == "cancelled" and not made_way and not cancels[run.id] & {"done", *UNCERTAIN}:
+            yield run.id, f"is cancelled, nobody having been told so: {run.reason}", "lost_runs"
 
 
 def a_waiting_run_holds_nothing(evidence: Evidence) -> Iterator[Found]:

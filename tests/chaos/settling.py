@@ -44,20 +44,22 @@ async def _open_runs(world: World, placet: Placet) -> dict[str, tuple[str, bool]
     seconds, _ = await redis.time()
     found: dict[str, tuple[str, bool]] = {}
     behind: dict[str, str] = {}
-    for status in ("pending", "running", "interrupted"):
-        for run in await placet.runs(status=status, limit=10_000):
-            pipeline = redis.pipeline(transaction=False)
-            pipeline.zscore(keys("outbox", run.queue), run.id)
-            pipeline.zscore(keys("timers"), run.id)
-            pipeline.zscore(keys("leases"), run.thread_id)
-            pipeline.lindex(keys("thread_queue", run.thread_id), 0)
-            sent, timer, lease, first = await connection.read(pipeline.execute())
-            asks = bool(await placet.approvals(run_id=run.id, limit=1))
-            held = lease is not None and lease / 1000 > seconds - 1
-            moves = sent is not None or timer is not None or held or asks
-            found[run.id] = (f"{run.status} {run.last_event}", moves)
-            if first is not None and first.decode() != run.id:
-                behind[run.id] = first.decode()
+    # in one command: a run that moves from one to another is in one of them
+    listed = redis.zunion([keys("runs_in", status) for status in ("pending", "running", "interrupted")])
+    for name in await connection.read(listed):
+        run = await placet.get(name.decode())
+        pipeline = redis.pipeline(transaction=False)
+        pipeline.zscore(keys("outbox", run.queue), run.id)
+        pipeline.zscore(keys("timers"), run.id)
+        pipeline.zscore(keys("leases"), run.thread_id)
+        pipeline.lindex(keys("thread_queue", run.thread_id), 0)
+        sent, timer, lease, first = await connection.read(pipeline.execute())
+        asks = bool(await placet.approvals(run_id=run.id, limit=1))
+        held = lease is not None and lease / 1000 > seconds - 1
+        moves = sent is not None or timer is not None or held or asks
+        found[run.id] = (f"{run.status} {run.last_event}", moves)
+        if first is not None and first.decode() != run.id:
+            behind[run.id] = first.decode()
     # who waits for another on its thread moves when that one does
     return {
         run: (mark, moves or found.get(behind.get(run, ""), ("", False))[1])

@@ -42,13 +42,17 @@ def every_message_is_there_once(evidence: Evidence) -> Iterator[Found]:
     """Each run's message stands once in its thread, in the order in which the runs began."""
     for thread_id, runs in _begun(evidence).items():
         said = [message.id for message in _messages(evidence, thread_id) if isinstance(message, HumanMessage)]
-        expected = [f"{run.id}:0" for run in runs]
-        # one that was cancelled may not have come to it
-        for run in runs:
-            if run.status == "cancelled" and f"{run.id}:0" not in said:
-                expected.remove(f"{run.id}:0")
+        expected = [f"{run.id}:0" for number, run in enumerate(runs) if _stays(run, said, runs[number + 1 :])]
         if said != expected:
             yield runs[-1].id, f"thread {thread_id} has the messages {said}, not {expected}", ""
+
+
+def _stays(run: Run, said: Sequence[str | None], later: Sequence[Run]) -> bool:
+    """Whether a run's message has to stand in its thread."""
+    if run.reason.startswith("rolled back") and any(one.status == "success" for one in later):
+        return False
+    # one that was cancelled may not have come to it, or still has to be taken away
+    return run.status != "cancelled" or f"{run.id}:0" in said
 
 
 def every_call_has_one_result(evidence: Evidence) -> Iterator[Found]:

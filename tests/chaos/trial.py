@@ -89,6 +89,7 @@ async def _ask(run: PlannedRun, world: World, placet: Placet) -> None:
         "input": {"messages": [{"role": "user", "content": json.dumps(run.steps)}]},
         "thread_id": run.thread,
         "run_id": run.id,
+        "multitask_strategy": run.strategy,
     }
     if run.start_after is not None:
         given["start_at"] = timedelta(seconds=run.start_after)

@@ -10,6 +10,7 @@ import pytest
 from chaos.calls import was_lost
 from chaos.checker import INVARIANTS, check
 from chaos.evidence import Evidence, Thread
+from chaos.mutations import MUTATIONS, made
 from chaos.plan import Plan, PlannedRun, make_plan
 from chaos.timeline import explain
 from chaos.witness import Effect, FaultSeen, Reply
@@ -103,7 +104,14 @@ APPROVAL = Approval(
 )
 CALL = {"tool": "pay", "args": {"key": KEY, "amount": 5, "seconds": 0}, "id": None}
 PLANNED = PlannedRun(
-    id="r1", thread="t1", agent="batched", at=0, steps=[[CALL]], cancel_after=None, start_after=None
+    id="r1",
+    thread="t1",
+    agent="batched",
+    at=0,
+    steps=[[CALL]],
+    strategy="enqueue",
+    cancel_after=None,
+    start_after=None,
 )
 ASKS = AIMessage("", tool_calls=[{"name": "pay", "args": {}, "id": "call_0", "type": "tool_call"}])
 GOOD = Evidence(
@@ -173,6 +181,7 @@ BROKEN: dict[str, list[Callable[[], Evidence]]] = {
     "a_cancelled_run_never_succeeds": [
         lambda: with_replies(reply(call="cancel", approval="")),
         lambda: run(status="cancelled"),
+        lambda: run(status="cancelled", reason="interrupted by run r2"),
     ],
     "one_decision_one_resume": [
         lambda: with_replies(reply(client="decider-1", given={"type": "reject"})),
@@ -299,6 +308,12 @@ def test_a_violation_is_told_with_its_seed_and_what_happened_around_it() -> None
         "FAULT kill_d",
     ):
         assert part in text
+
+
+@pytest.mark.parametrize("name", MUTATIONS)
+def test_the_guards_are_where_the_mutations_look_for_them(name: str) -> None:
+    with made(name):
+        pass
 
 
 def test_a_seed_is_a_schedule() -> None:
