@@ -139,15 +139,17 @@ class _Draw:
             key = f"r{number:04}"
             follows = bool(threads) and rng.random() < 0.25
             threads.append(threads[-1] if follows else f"t{number:04}")
+            later = rng.random() < 0.04
+            strategy = rng.choices(list(_STRATEGIES), list(_STRATEGIES.values()))[0]
             yield PlannedRun(
                 id=key,
                 thread=threads[-1],
                 agent=rng.choice(("batched", "per_call")),
                 at=at,
                 steps=self._steps(key),
-                strategy=rng.choices(list(_STRATEGIES), list(_STRATEGIES.values()))[0],
+                strategy="enqueue" if later else strategy,  # who is to start later is in nobody's way
                 cancel_after=rng.uniform(0, 1.5) * self.lease if rng.random() < 0.08 else None,
-                start_after=rng.uniform(0.2, 1) * self.lease if rng.random() < 0.04 else None,
+                start_after=rng.uniform(0.2, 1) * self.lease if later else None,
             )
 
     def _time(self, faults: Sequence[PlannedFault]) -> float:
