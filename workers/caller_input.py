@@ -169,6 +169,19 @@ def check_decisions(decisions: object, *, reviewer: object, seen: object) -> Non
         checked_id("seen", digest)
 
 
+def check_messages(given: object, *, most: int) -> None:
+    """Refuse an input of too many messages.
+
+    Raises:
+        InvalidInput: naming them, and the setting.
+    """
+    messages = given.get("messages") if isinstance(given, Mapping) else None
+    if isinstance(messages, list | tuple) and len(messages) > most:
+        raise InvalidInput(
+            "input.messages", f"there are {len(messages):,}; the most is {most:,} (PLACET_MAX_MESSAGES)"
+        )
+
+
 def check_one_of(field: str, value: object, allowed: tuple[str | None, ...]) -> None:
     """Refuse a word that is not on the list.
 

@@ -10,6 +10,7 @@ from uuid import uuid4
 from .caller_input import (
     MAX_REASON,
     check_filters,
+    check_messages,
     check_one_of,
     checked_config,
     checked_id,
@@ -22,7 +23,7 @@ from .caller_input import (
 )
 from .dispatch import Dispatcher
 from .encoding import dump_input
-from .errors import InvalidInput, NotFound, WaitTimeout
+from .errors import InvalidInput, NotFound, ThreadExpired, WaitTimeout
 from .reviewing import Reviewing
 from .settings import Settings
 from .state.connection import Connection
@@ -49,7 +50,6 @@ class Placet(Reviewing):
 
     def __init__(self, *, connection: Connection, dispatcher: Dispatcher) -> None:
         super().__init__(connection=connection, dispatcher=dispatcher)
-        self._connection = connection
         self._events = Events(connection)
         self._threads = Threads(connection)
 
@@ -120,10 +120,13 @@ class Placet(Reviewing):
             InvalidInput: when an argument is refused; the message names it.
             Conflict: when `run_id` stands for a run with another payload.
             ThreadBusy: when it is rejected; a Conflict that names the run in the way.
+            ThreadExpired: when the thread was deleted or has expired: it takes nothing more.
             StoreUnavailable: when Redis does not answer; it may or may not have been created.
         """
         if input is None:
             raise InvalidInput("input", "must not be null; to go on from a pause, decide on its requests")
+        settings = self._connection.settings
+        check_messages(input, most=settings.max_messages)
         check_one_of("multitask_strategy", multitask_strategy, get_args(MultitaskStrategy))
         if start_at is not None and multitask_strategy != "enqueue":
             raise InvalidInput("multitask_strategy", "must be enqueue for a run with a start_at")
@@ -131,11 +134,13 @@ class Placet(Reviewing):
             id=checked_id("run_id", uuid4().hex if run_id is None else run_id),
             thread_id=checked_id("thread_id", uuid4().hex if thread_id is None else thread_id),
             agent=checked_id("agent", agent),
-            queue=checked_queue(self._connection.settings.queue_names[0] if queue == "" else queue),
-            input=dump_input("input", input),
-            config=dump_input("config", checked_config(config)),
-            context=dump_input("context", context),
-            metadata=dump_input("metadata", checked_object("metadata", {} if metadata is None else metadata)),
+            queue=checked_queue(settings.queue_names[0] if queue == "" else queue),
+            input=dump_input("input", input, settings),
+            config=dump_input("config", checked_config(config), settings),
+            context=dump_input("context", context, settings),
+            metadata=dump_input(
+                "metadata", checked_object("metadata", {} if metadata is None else metadata), settings
+            ),
             principal=None if principal is None else checked_id("principal", principal),
             start_at=checked_start(start_at),
             multitask_strategy=multitask_strategy,
@@ -161,7 +166,7 @@ class Placet(Reviewing):
         thread_id: str | None = None,
         limit: int = 100,
     ) -> list[Run]:
-        """List runs, newest first."""
+        """List runs, newest first, without their input, config, context and result, which `get` reads."""
         check_one_of("status", status, _RUN_STATUSES)
         check_filters(agent=agent, thread_id=thread_id)
         checked_whole("limit", limit, least=1)
@@ -259,10 +264,12 @@ class Placet(Reviewing):
         """A thread's newest state, as JSON values: `values`, `checkpoint_id`, `created_at`, `run_id`.
 
         Raises:
-            NotFound: when the thread has no checkpoint, or was deleted.
+            NotFound: when the thread has no checkpoint.
+            ThreadExpired: when it had one, and was deleted or has expired.
         """
         if (found := await newest_state(self._connection, checked_id("thread_id", thread_id))) is None:
-            raise NotFound("thread", thread_id)
+            why = await self._threads.gone(thread_id)
+            raise ThreadExpired(thread_id, why) if why else NotFound("thread", thread_id)
         return found
 
     async def delete_thread(self, thread_id: str) -> None:

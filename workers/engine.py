@@ -11,12 +11,21 @@ import structlog
 from langgraph.errors import GraphDrained
 from redis.exceptions import RedisError
 
-from .encoding import dump_shown
-from .errors import LeaseLost, PlacetError, RetryableError
+from .encoding import dump_shown, size_of
+from .errors import (
+    IncompatibleGraph,
+    LeaseLost,
+    PlacetError,
+    RetryableError,
+    UnknownAgent,
+    UnreadableCheckpoint,
+)
+from .fingerprint import fingerprint
 from .segment import Finished, Paused, Segment, graph_config
 
 if TYPE_CHECKING:
     from .dispatch import Dispatcher
+    from .factories import Graph
     from .graphs import Agents
     from .settings import Settings
     from .state.approvals import Approvals
@@ -26,6 +35,7 @@ if TYPE_CHECKING:
 log = structlog.get_logger("placet")
 
 CANCEL, LATE, LOST, STOP = "cancelled", "segment timed out", "lease lost", "worker stops"
+AWAY = "the store was away"
 CANCEL_TIMES, CANCEL_SECONDS = 3, 4.0
 """How often a stopping worker cancels what does not end, and how long it waits for that each time."""
 MOST_BLOCKED_SECONDS = 5.0
@@ -68,6 +78,7 @@ class Engine:
         self._dispatcher = dispatcher
         self._settings = settings
         self._held: dict[str, _Held] = {}
+        self._left: list[Claim] = []
         self._stopping = False
         self._ending: set[asyncio.Task[None]] = set()
         self._stops_seen = "0-0"
@@ -112,6 +123,8 @@ class Engine:
             if not held.left:
                 log.warning("run.lost")
             return LOST
+        except IncompatibleGraph as error:
+            return await self._leave(held, why=str(error))
         except RetryableError as error:
             return await self._give_back(held, reason=str(error), count_attempt=True)
 
@@ -140,28 +153,48 @@ class Engine:
 
     async def _drive(self, held: _Held) -> str:
         claim = held.claim
+        await self._check_known(claim)
         opened = self._agents.open(claim.run.agent, graph_config(claim), context=claim.run.context)
         async with opened as graph:
             held.segment = Segment(claim=claim, graph=graph, leases=self._leases, approvals=self._approvals)
             if self._stopping:
                 held.segment.control.request_drain()
-            end = await held.segment.drive()
+            try:
+                end = await held.segment.drive()
+            except UnreadableCheckpoint as error:
+                if claim.run.segment == 1:
+                    raise
+                raise IncompatibleGraph(f"its state cannot be read: {error}") from error
         if isinstance(end, Finished):
             return await self._finish(held, "success", result=end.result)
-        return await self._pause(held, end)
+        return await self._pause(held, end, graph)
 
-    async def _pause(self, held: _Held, end: Paused) -> str:
-        data = dump_shown(
-            {
-                "interrupts": end.interrupts,
-                "approvals": [request.id for request in end.requests],
-                "wake_at_ms": end.wake_at_ms,
-            }
-        )
+    async def _check_known(self, claim: Claim) -> None:
+        """Leave a run of an agent that is not here to a worker that has it, unless it is new and none has."""
+        name, known = claim.run.agent, self._agents.names
+        if name in known:
+            return
+        message = f"no agent {name!r}; there are: {', '.join(known)}"
+        if claim.run.segment == 1 and not await self._leases.is_served(name, queue=claim.run.queue):
+            raise UnknownAgent(message)
+        raise IncompatibleGraph(message)
+
+    async def _pause(self, held: _Held, end: Paused, graph: Graph) -> str:
+        shown = {
+            "interrupts": end.interrupts,
+            "approvals": [request.id for request in end.requests],
+            "wake_at_ms": end.wake_at_ms,
+        }
+        data = dump_shown(shown)
+        if (size := size_of(data)) > self._settings.max_event_bytes:
+            # the requests have it all
+            shown |= {"interrupts": [{"id": one["id"]} for one in end.interrupts], "cut": size}
+            data = dump_shown(shown)
         held.committing = True
         wake_ups = await self._leases.pause(
             held.claim,
             checkpoint_id=end.checkpoint_id,
+            graph=fingerprint(graph),
             requests=end.requests,
             wake_at_ms=end.wake_at_ms,
             data=data,
@@ -196,8 +229,8 @@ class Engine:
         if held.why_cancelled == LOST:
             log.warning("run.lost")
             return LOST
-        if held.why_cancelled == STOP:
-            return await self._give_back(held, reason=STOP, count_attempt=False)
+        if held.why_cancelled in (STOP, AWAY):
+            return await self._give_back(held, reason=held.why_cancelled, count_attempt=False)
         raise asyncio.CancelledError
 
     async def _give_back(self, held: _Held, *, reason: str, count_attempt: bool) -> str:
@@ -205,18 +238,31 @@ class Engine:
         try:
             wake_ups = await self._leases.give_back(held.claim, reason=reason, count_attempt=count_attempt)
         except RetryableError as error:
-            # the store is away or the lease is: the reconciler gives it back when the lease has run out
+            # the store is away or the lease is: by us or a reconciler it is given back once the store is here
             log.warning("run.left", error=str(error))
+            if not isinstance(error, LeaseLost):
+                self._left.append(held.claim)
             return LOST
         self._dispatcher.send(wake_ups)
         log.info("run.given_back", reason=reason)
         return "given_back"
 
+    async def _leave(self, held: _Held, *, why: str) -> str:
+        """Leave the run as it was, for a worker whose graph fits it."""
+        held.committing = True
+        try:
+            self._dispatcher.send(await self._leases.unmatched(held.claim, why=why))
+        except RetryableError as error:
+            log.warning("run.left", error=str(error))
+            return LOST
+        log.warning("run.incompatible", reason=why)
+        return "incompatible"
+
     async def keep_leases(self) -> None:
         """Renew all leases at a third of their length; stop what is lost or to be stopped. Never ends."""
         loop = asyncio.get_running_loop()
         renewed = loop.time()
-        failing = False
+        failing = away = False
         while True:
             await self._until_renewal()
             held = {key: one for key, one in self._held.items() if not one.left}
@@ -231,10 +277,12 @@ class Engine:
                 late = loop.time() - renewed > self._settings.lease_seconds
                 lost, stopping = (set(held) if late else set()), set()
             else:
-                failing = False
+                away, failing = failing, False
                 renewed = loop.time()
+                await self._give_back_left()
+            gone = AWAY if failing or away else LOST
             for run_id, one in held.items():
-                why = LOST if run_id in lost else CANCEL if run_id in stopping else one.why_cancelled
+                why = gone if run_id in lost else CANCEL if run_id in stopping else one.why_cancelled
                 if why not in ("", STOP):
                     self._stop_one(one, why)
 
@@ -254,6 +302,14 @@ class Engine:
                     else:
                         if runs & self._held.keys():
                             return
+
+    async def _give_back_left(self) -> None:
+        """Give back what could not be while the store was away: no worker died, no attempt counts."""
+        left, self._left = self._left, []
+        for claim in left:
+            with suppress(RetryableError):
+                wake_ups = await self._leases.give_back(claim, reason=AWAY, count_attempt=False)
+                self._dispatcher.send(wake_ups)
 
     def _stop_one(self, held: _Held, why: str) -> None:
         """Cancel; what has not ended a renewal later is left behind: its run ends without it."""

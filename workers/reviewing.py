@@ -27,6 +27,7 @@ class Reviewing:
     """The half of the client that concerns approval requests; `Placet` is both."""
 
     def __init__(self, *, connection: Connection, dispatcher: Dispatcher) -> None:
+        self._connection = connection
         self._dispatcher = dispatcher
         self._runs = Runs(connection)
         self._approvals = Approvals(connection)
@@ -93,6 +94,7 @@ class Reviewing:
             AlreadyDecided: when someone was faster; it says who.
             NotPending: when it is expired, superseded or cancelled.
             ChangedSinceSeen: when `seen` is not the request's digest.
+            ThreadExpired: when the run's checkpoints are gone; it has ended as `error`.
             InvalidDecision: when the decision does not fit; `issues` say where and why. Nothing was saved.
         """
         checked_id("approval_id", approval_id)
@@ -111,13 +113,14 @@ class Reviewing:
         from .decisions import check_decision, check_open  # noqa: PLC0415 - loads jsonschema when it is used
 
         check_decisions(decisions, reviewer=reviewer, seen=seen)
+        most_bytes = self._connection.settings.max_decision_bytes
         checked: list[CheckedDecision] = []
         issues: list[Issue] = []
         for approval_id, decision in decisions.items():
             approval = await self._approvals.get(approval_id)
             check_open(approval, (seen or {}).get(approval_id))
             try:
-                fits = check_decision(approval, decision)
+                fits = check_decision(approval, decision, most_bytes=most_bytes)
             except InvalidDecision as error:
                 prefix = f"/{approval_id}" if len(decisions) > 1 else ""
                 issues += [{**issue, "path": prefix + issue["path"]} for issue in error.issues]
@@ -145,4 +148,6 @@ class Reviewing:
         asked = [a for a in await self._approvals.of_pause(run_id) if a.status == "pending"]
         if not asked:
             raise Conflict(f"run {run_id} asks nothing now")
-        return await self.decide_many(decisions_of_resume(asked, resume), reviewer=reviewer)
+        most_bytes = self._connection.settings.max_decision_bytes
+        decisions = decisions_of_resume(asked, resume, most_bytes=most_bytes)
+        return await self.decide_many(decisions, reviewer=reviewer)

@@ -15,9 +15,11 @@ from langgraph.types import Command, StreamMode
 
 from .answers import resume_map
 from .breakpoints import due_breakpoint, has_breakpoints, pass_leftovers
-from .encoding import dump_shown
-from .errors import ThreadExpired
+from .compatibility import incompatibility
+from .encoding import check_size, dump_shown
+from .errors import IncompatibleGraph, ThreadExpired
 from .event_writer import EventWriter
+from .fingerprint import fingerprint
 from .graphs import tool_schemas
 from .interrupts import StaticBreakpoint, pause_of
 from .repair import repair_thread, roll_back
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from .state.approvals import ApprovalRequest, Approvals
     from .state.leases import Claim, Leases
 
+_MOST_REQUESTS = 10_000
 MODES: list[StreamMode] = ["updates", "messages", "custom", "values"]
 
 
@@ -67,6 +70,7 @@ class Segment:
         self._graph = graph
         self._leases = leases
         self._approvals = approvals
+        self._settings = leases.settings
         self._config = graph_config(claim)
         self._values: Any = None
         self._interrupts: dict[str, Interrupt] | None = None
@@ -76,8 +80,10 @@ class Segment:
         """Go on from where the thread stands.
 
         Raises:
+            TooLarge: when its result, or what it asks, is larger than the settings allow.
             GraphDrained: when it stopped at a checkpoint because `control` asked for it.
             ThreadExpired: when the checkpoint it paused at is gone.
+            IncompatibleGraph: when it cannot go on in this graph; nothing has happened then.
             Exception: whatever the graph raises.
         """
         start = await self._start()
@@ -106,8 +112,14 @@ class Segment:
                     raise
                 return await self._reopened(error)
         if self._interrupts is None:
-            return Finished(result=dump_shown(self._values))
+            return self._finished(self._values)
         return await self._paused(await self._graph.aget_state(self._config))
+
+    def _finished(self, values: Any) -> Finished:
+        result = dump_shown(values)
+        most = self._settings.max_result_bytes
+        check_size("the result", result, most_bytes=most, setting="PLACET_MAX_RESULT_BYTES")
+        return Finished(result=result)
 
     def _take(self, part: Any, events: EventWriter) -> None:
         kind, ns, data = part["type"], part["ns"], part["data"]
@@ -146,6 +158,7 @@ class Segment:
     async def _start(self) -> _Start | Finished | Paused:
         """What to drive the graph with, or the end or pause that it stands at already."""
         claim = self._claim
+        await self._match()
         if claim.run.segment == 1:
             return await self._begin()
         resume = resume_map(claim.answers)
@@ -153,6 +166,18 @@ class Segment:
         if resume and first_attempt and not has_breakpoints(self._graph):
             return _Start(Command(resume=resume))
         return await self._start_from(await self._graph.aget_state(self._config), resume)
+
+    async def _match(self) -> None:
+        """See that the run fits the graph, unless it was left by the same one."""
+        claim, run, own = self._claim, self._claim.run, fingerprint(self._graph)
+        if run.segment > 1 and claim.graph != own.digest:
+            stored = await self._leases.fingerprint(claim.graph) if claim.graph else None
+            requests = await self._approvals.newest(status=None, run_id=run.id, limit=_MOST_REQUESTS)
+            if why := await incompatibility(self._graph, run, stored=stored, requests=requests):
+                raise IncompatibleGraph(why)
+        elif not run.incompatible:
+            return
+        await self._leases.matched(claim, own)
 
     async def _begin(self) -> _Start:
         """The run's input, once the thread is in order."""
@@ -174,8 +199,10 @@ class Segment:
                 raise ThreadExpired(claim.run.thread_id)  # it has paused once: a new start would do it again
             return await self._begin()  # its worker died before the input was written
         if not state.tasks:  # `next` would not do: it leaves out tasks whose writes are saved
-            return Finished(result=dump_shown(self._output(state)))  # it ended, and that was not committed
-        if stop := await due_breakpoint(self._graph, state):
+            return self._finished(self._output(state))  # it ended, and that was not committed
+        # a task that has raised an interrupt has begun: the breakpoints before it are passed
+        stop = None if state.interrupts else await due_breakpoint(self._graph, state)
+        if stop is not None:
             pause = pause_of(run_id=claim.run.id, agent=claim.run.agent, breakpoint_at=stop)
             approved = {a.interrupt_id for a in claim.answers if a.mode == "static"}
             if not approved & {request.interrupt_id for request in pause.requests}:
@@ -200,6 +227,11 @@ class Segment:
             tool_schemas=tool_schemas(self._graph) if self._interrupts else {},
             breakpoint_at=stop,
         )
+        for request in pause.requests:
+            what = "what is asked" if request.tool is None else f"what is asked about {request.tool!r}"
+            text = dump_shown([request.args, request.value, request.description])
+            most = self._settings.max_arguments_bytes
+            check_size(what, text, most_bytes=most, setting="PLACET_MAX_ARGUMENTS_BYTES")
         return Paused(
             checkpoint_id=_checkpoint_id(state),
             requests=pause.requests,

@@ -12,12 +12,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import psutil
+import pytest
 
 from fleet import AGENTS, PATIENCE, wait_until
 
 if TYPE_CHECKING:
     from asyncio.subprocess import Process
     from pathlib import Path
+
+    from brokers import RabbitBroker
 
     from fleet import Fleet
 
@@ -246,6 +249,30 @@ async def test_doctor_as_a_workers_health_check(fleet: Fleet) -> None:
     status, out, err = await cli(fleet, "doctor", "--worker", "--json")
     assert (status, json.loads(out)["status"], err) == (1, "fail", "")
     assert "secret" not in out
+
+
+@pytest.mark.parametrize("broker", ["rabbitmq"], indirect=True)
+async def test_doctor_looks_at_rabbitmqs_queues(fleet: Fleet, broker: RabbitBroker) -> None:
+    async def check() -> dict[str, Any]:
+        _, out, _ = await cli(fleet, "doctor", "--json")
+        found: dict[str, Any]
+        (found,) = (line for line in map(json.loads, out.splitlines()) if line["name"] == "broker")
+        assert "guest:guest" not in found["found"]
+        return found
+
+    queue = fleet.settings.queue_names[0]
+    broker.declare("classic", {})
+    assert (await check())["found"].endswith(f": {queue} not there yet")
+    await fleet.start()
+    found = await check()
+    assert found["status"] == "ok"
+    assert found["found"].endswith(f": {queue} 0 waiting")
+    fleet.settings = replace(fleet.settings, queues=f"{queue},classic")
+    found = await check()
+    assert found["status"] == "fail"
+    assert "inequivalent arg 'x-queue-type' for queue 'classic'" in found["found"]
+    assert found["advice"].startswith("delete the queue classic")
+    broker.delete("classic")
 
 
 async def test_a_worker_starts_without_a_banner(fleet: Fleet) -> None:

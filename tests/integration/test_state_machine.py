@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from consistency import check_consistency
-from core import Core, open_core, request
+from core import Core, graph, open_core, request
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from hypothesis.stateful import run_state_machine_as_test as run_machine
 
-from placet.errors import AlreadyDecided, Conflict, LeaseLost, NotPending, ThreadBusy
+from placet.errors import AlreadyDecided, Conflict, LeaseLost, NotPending, ThreadBusy, ThreadExpired
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -88,6 +88,8 @@ class Machine(RuleBasedStateMachine):
         self.stale: list[Claim] = []
         self.tokens: list[int] = []
         self.asked = 0
+        self.made = 0
+        self.names = {thread: thread for thread in THREADS}
 
     def do(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
         return self.runner.run(coroutine)
@@ -148,9 +150,11 @@ class Machine(RuleBasedStateMachine):
     @precondition(lambda self: len(self.open_runs()) < MOST_RUNS)
     @rule(thread=st.sampled_from(THREADS), strategy=st.sampled_from(STRATEGIES), timeout=st.booleans())
     def enqueue(self, thread: str, strategy: str, *, timeout: bool) -> None:
-        key = f"r{len(self.runs)}"
+        key = f"r{self.made}"
+        self.made += 1
+        thread = self.names[thread]
         options = {"multitask_strategy": strategy, "timeout_ms": 3_600_000 if timeout else None}
-        ahead = list(self.queues[thread])
+        ahead = list(self.queues.get(thread, ()))
         if strategy == "reject" and ahead:
             with pytest.raises(ThreadBusy, match=ahead[0]):
                 self.do(self.core.enqueue(key, thread, **options))
@@ -160,7 +164,7 @@ class Machine(RuleBasedStateMachine):
             for other in ahead:
                 self.stop(other, strategy)
         self.runs[key] = Known(thread, timeout=timeout)
-        self.queues[thread].append(key)
+        self.queues.setdefault(thread, []).append(key)
 
     @precondition(lambda self: any(run.pause for run in self.runs.values()))
     @rule(pick=PICK, kind=st.sampled_from(("approve", "reject")), reviewer=st.sampled_from(("alice", "bob")))
@@ -208,13 +212,26 @@ class Machine(RuleBasedStateMachine):
     def delete_thread(self, pick: int) -> None:
         if pick % SELDOM:
             return
-        thread = self.runs[f"r{pick % len(self.runs)}"].thread
+        thread = list(self.runs.values())[pick % len(self.runs)].thread
         self.do(self.core.placet.delete_thread(thread))
+        with pytest.raises(ThreadExpired):
+            self.do(self.core.enqueue("late", thread))
+        # who was there comes back under another name
+        self.names[thread.rstrip("'")] = thread + "'"
         self.last_run.pop(thread, None)
         for key in self.open_runs():
             if self.runs[key].thread == thread:
                 self.end(key, "cancelled")
         self.rolled_back[thread].clear()
+
+    @precondition(lambda self: any(run.status != "open" for run in self.runs.values()))
+    @rule(pick=PICK)
+    def sweep(self, pick: int) -> None:
+        ended = [key for key, run in self.runs.items() if run.status != "open"]
+        key = ended[pick % len(ended)]
+        assert self.do(self.core.redis.zadd(self.core.connection.keys("ended"), {key: 1}, xx=True, ch=True))
+        self.do(self.core.timers.sweep())
+        del self.runs[key]
 
     # what workers do
 
@@ -298,6 +315,30 @@ class Machine(RuleBasedStateMachine):
         assert run.claim is not None
         self.do(self.core.leases.repaired(run.claim))
         self.rolled_back[run.thread].clear()
+
+    def leave_to_another_deployment(self, pick: int) -> None:
+        key = self.held()[pick % len(self.held())]
+        run = self.runs[key]
+        assert run.claim is not None
+        handed = [answer.approval_id for answer in run.claim.answers if not answer.delivered]
+        self.do(self.core.leases.unmatched(run.claim, why="no such node"))
+        # all have one fleet here: it is asked again at once
+        self.do(self.core.redis.delete(self.core.connection.keys("run_refusals", key)))
+        for name in handed:
+            run.pause[name].handed_to = 0
+        if run.stop:
+            self.end(key, "cancelled")
+        else:
+            self.release(run)
+            run.due = not run.fresh()
+
+    @precondition(lambda self: self.held())
+    @rule(pick=PICK, digest=st.sampled_from(("d1", "d2")))
+    def go_on_in_another_graph(self, pick: int, digest: str) -> None:
+        key = self.held()[pick % len(self.held())]
+        claim = self.runs[key].claim
+        assert claim is not None
+        self.do(self.core.leases.matched(claim, graph(digest)))
 
     # what goes wrong
 

@@ -105,6 +105,13 @@ def test_details_show_all_arguments_and_the_commands_that_decide() -> None:
     assert "placet approve" not in printed(approval_details(late))
 
 
+def test_details_say_what_waits_for_another_deployment() -> None:
+    why = "node 'ask', where it waits, is gone"
+    assert f"incompatible  {why}" in printed(approval_details(an_approval(incompatible=why)))
+    assert f"incompatible  {why}" in printed(run_details(a_run(status="pending", incompatible=why)))
+    assert "incompatible" not in printed(run_details(a_run()))
+
+
 def test_an_edit_shows_what_was_asked_and_what_was_decided() -> None:
     decision = {"type": "edit", "edited_action": {"name": "refund", "args": {"amount": 21.0}}}
     edited = an_approval(status="decided", decision=decision, decided_by="alice", decided_at=NOW)

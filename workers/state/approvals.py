@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from ..compact import compact, expand
-from ..errors import AlreadyDecided, ChangedSinceSeen, NotFound, NotPending
+from ..errors import AlreadyDecided, ChangedSinceSeen, NotFound, NotPending, ThreadExpired
 from .connection import moment, wake_ups
 
 if TYPE_CHECKING:
@@ -66,6 +66,8 @@ class Approval(ApprovalRequest):
     decided_by: str | None
     created_at: datetime
     decided_at: datetime | None
+    incompatible: str = ""
+    """Why the deployed graph could not take the run on, while it waits for one that can."""
 
 
 class Approvals:
@@ -124,6 +126,7 @@ class Approvals:
 
         Raises:
             NotFound, AlreadyDecided, NotPending, ChangedSinceSeen: for the first request that refuses.
+            ThreadExpired: when the checkpoints of a run are gone; the run has ended then.
         """
         args: list[str] = []
         for one in checked:
@@ -138,6 +141,8 @@ class Approvals:
             raise NotPending(facts[0], facts[1], facts[2])
         if tag == "changed":
             raise ChangedSinceSeen(facts[0])
+        if tag == "gone":
+            raise ThreadExpired(facts[0], facts[1])
         return wake_ups(reply)
 
 
@@ -185,4 +190,5 @@ def approval_of(record: Mapping[bytes, bytes]) -> Approval:
         decided_by=text["decided_by"] or None,
         created_at=moment(text["created_at"]),
         decided_at=moment(text["decided_at"]) if text["decided_at"] else None,
+        incompatible=text.get("incompatible", ""),
     )

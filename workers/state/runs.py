@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
 
-from ..errors import Conflict, NotFound, ThreadBusy
+from ..errors import Conflict, NotFound, ThreadBusy, ThreadExpired
 from .connection import moment, wake_ups
 
 if TYPE_CHECKING:
@@ -61,10 +61,16 @@ class Run:
     """Why it was cancelled, timed out or failed; empty otherwise."""
     timeout_seconds: float | None = None
     """What it may take from its first start, the time that it waits for people left out."""
+    deaths: int = 0
+    """Workers that died while executing it, since it was enqueued or retried."""
     worker: str | None = None
     """The worker that executes it, or did last: `host:pid`."""
     last_event: int = 0
     """The id of its newest event."""
+    incompatible: str = ""
+    """Why the deployed graph could not take it on, while it waits for workers with one that can."""
+    build: str = ""
+    """`PLACET_BUILD_ID` of the worker that it paused on."""
 
     @property
     def ended(self) -> bool:
@@ -84,6 +90,7 @@ class Runs:
         Raises:
             Conflict: when the id stands for a run with another payload.
             ThreadBusy: when the strategy is to reject and a run is in the way.
+            ThreadExpired: when the thread was there and is no more.
         """
         start_at = "" if new.start_at is None else str(int(new.start_at.timestamp() * 1000))
         record: list[Text] = []
@@ -95,6 +102,8 @@ class Runs:
             raise ThreadBusy(new.thread_id, reply[1].decode(), reply[2].decode())
         if reply[0] == b"conflict":
             raise Conflict(f"run {new.id} exists with another payload")
+        if reply[0] == b"gone":
+            raise ThreadExpired(new.thread_id, reply[1].decode())
         return reply[0] == b"created", wake_ups(reply)
 
     async def get(self, run_id: str) -> Run:
@@ -111,7 +120,7 @@ class Runs:
     async def newest(
         self, *, status: str | None, agent: str | None, thread_id: str | None, limit: int
     ) -> list[Run]:
-        """List runs, newest first, those that match every filter given."""
+        """List runs, newest first, those that match every filter given; without what may be large."""
         if status is not None:
             index = self._c.keys("runs_in", status)
         elif thread_id is not None:
@@ -119,7 +128,7 @@ class Runs:
         else:
             index = self._c.keys("runs")
         found: list[Run] = []
-        async for record in self._c.records(index, "run"):
+        async for record in self._c.records(index, "run", _LISTED):
             run = run_of(record)
             if (
                 (status is None or run.status == status)
@@ -193,6 +202,12 @@ class NewRun:
         return blake2b(json.dumps([texts, values], sort_keys=True).encode(), digest_size=16).hexdigest()
 
 
+# all but what may be megabytes: input, config, context, result
+_LISTED = (
+    *("id", "thread_id", "agent", "status", "queue", "created_at", "updated_at", "started_at", "ended_at"),
+    *("wake_at", "attempt", "segment", "metadata", "principal", "error", "reason", "timeout_ms", "deaths"),
+    *("worker", "event_seq"),
+)
 _JSON_INPUTS = ("input", "config", "context", "metadata")
 
 
@@ -228,6 +243,9 @@ def run_of(record: Mapping[bytes, bytes]) -> Run:
         error=value("error"),
         reason=text.get("reason", ""),
         timeout_seconds=int(text["timeout_ms"]) / 1000 if "timeout_ms" in text else None,
+        deaths=int(text.get("deaths", 0)),
         worker=text.get("worker"),
         last_event=int(text.get("event_seq", 0)),
+        incompatible=text.get("incompatible", ""),
+        build=text.get("build", ""),
     )

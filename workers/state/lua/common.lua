@@ -58,6 +58,26 @@ local function wake(run)
   WOKEN[#WOKEN + 1] = {run, r[1], r[2]}
 end
 
+-- A thread that has checkpoints is known by it: one whose checkpoints are gone never starts anew.
+local function note_kept(thread)
+  if redis.call('EXISTS', K.checkpoint(thread)) == 1 then redis.call('HSET', K.thread(thread), 'kept', '1') end
+end
+
+-- Why the thread takes nothing more, false if it does.
+local function gone(thread)
+  local t = redis.call('HMGET', K.thread(thread), 'deleted_at', 'expired_at', 'kept', 'rollback')
+  if t[1] then return 'deleted' end
+  if t[2] then return 'expired' end
+  -- a rollback to before the first run leaves none
+  return t[3] and not t[4] and redis.call('EXISTS', K.checkpoint(thread)) == 0 and 'lost'
+end
+
+-- One run more that has not ended: its thread is not idle.
+local function opened(thread)
+  redis.call('HINCRBY', K.thread(thread), 'open', 1)
+  redis.call('ZREM', K.idle, thread)
+end
+
 -- The run takes its turn on its thread.
 local function enter(run, thread)
   redis.call('HSET', K.run(run), 'due', '1')
@@ -108,6 +128,53 @@ local function pause_of(run)
   return {answers = answers, fresh = fresh, pending = pending}
 end
 
+-- Whether the run waits for other workers than the one that asks, of that fleet and build: their graph did not
+-- fit it a while ago, or it paused under a build that has workers yet.
+local function not_for(run, fleet, build)
+  local r = redis.call('HMGET', K.run(run), 'build', 'queue')
+  if r[1] and r[1] ~= '' and r[1] ~= build and redis.call('HEXISTS', K.run_refusals(run), r[1]) == 0 then
+    local seen = redis.call('ZSCORE', K.builds(r[2]), r[1])
+    if seen and tonumber(seen) > NOW - ALIVE_MS then return true end
+  end
+  local asked_again = redis.call('HGET', K.run_refusals(run), fleet)
+  return asked_again and tonumber(asked_again) > NOW
+end
+
+-- The run has found its graph, or needs none any more.
+local function clear_unmatched(run)
+  if redis.call('HDEL', K.run(run), 'incompatible') == 1 then
+    for _, id in ipairs(redis.call('ZRANGE', K.run_approvals(run), 0, -1)) do
+      redis.call('HDEL', K.approval(id), 'incompatible')
+    end
+  end
+  redis.call('DEL', K.run_refusals(run))
+end
+
+-- A graph's fingerprint is kept for as long as a run refers to it, and past that for retries.
+local function hold_graph(digest)
+  redis.call('HINCRBY', K.graph(digest), 'runs', 1)
+  redis.call('PERSIST', K.graph(digest))
+end
+
+local function drop_graph(digest)
+  if redis.call('HINCRBY', K.graph(digest), 'runs', -1) <= 0 then
+    redis.call('EXPIRE', K.graph(digest), TOMBSTONE_SECONDS)
+  end
+end
+
+-- Note the graph and the build under which the run stands where it stands.
+local function set_graph(run, digest, fingerprint, versions, build)
+  local was = redis.call('HGET', K.run(run), 'graph')
+  if was ~= digest then
+    hold_graph(digest)
+    if was then drop_graph(was) end
+  end
+  if redis.call('HEXISTS', K.graph(digest), 'fingerprint') == 0 then
+    redis.call('HSET', K.graph(digest), 'fingerprint', fingerprint, 'versions', versions)
+  end
+  redis.call('HSET', K.run(run), 'graph', digest, 'build', build)
+end
+
 -- What became of a request's call, where the caller knows no better.
 local function settle(id, outcome, reason)
   local known = redis.call('HGET', K.approval(id), 'outcome')
@@ -150,12 +217,19 @@ local function finish(run, status, reason, outcome)
   end
   redis.call('DEL', K.run_pause(run))
   redis.call('ZREM', K.outbox(r[2]), run)
+  redis.call('ZREM', K.unmatched(r[2]), run)
   redis.call('ZREM', K.timers, run)
+  clear_unmatched(run)
+  local graph = redis.call('HGET', K.run(run), 'graph')
+  if graph then drop_graph(graph) end
   set_status(run, status)
   redis.call('ZREM', K.deadlines, run)
   redis.call('HSET', K.run(run), 'ended_at', int(NOW), 'due', '', 'reason', reason)
   redis.call('HDEL', K.run(run), 'wake_at', 'stop', 'stop_reason', 'deadline', 'time_left')
   redis.call('EXPIRE', K.run_events(run), EVENTS_KEEP_SECONDS)
+  redis.call('ZADD', K.ended, int(NOW), run)
+  if redis.call('HINCRBY', K.thread(thread), 'open', -1) <= 0 then redis.call('ZADD', K.idle, int(NOW), thread) end
+  note_kept(thread)
   if redis.call('HGET', K.lease(thread), 'run_id') == run then release(thread) end
   -- an abnormal end may leave tool calls without a result: the next run on the thread mends that first
   if redis.call('HGET', K.thread(thread), 'last_run') == run then
@@ -207,10 +281,26 @@ local function stop_late(run)
   end
 end
 
--- A run whose worker is gone (its lease ran out): say so, and make it claimable, or end it if that was asked.
--- Returns whether it goes on.
-local function recover(run, lost_worker)
+-- End a run whose thread's checkpoints are gone: it cannot go on, and does not start anew.
+local function strand(run, thread, pid)
+  redis.call('HSET', K.run(run), 'error', cjson.encode({type = 'ThreadExpired', node = cjson.null,
+    message = "the checkpoints of thread '" .. thread .. "' are gone: they expired, were removed or lost"}))
+  finish(run, 'error', 'the checkpoints of its thread are gone', 'unknown')
+  redis.call('HDEL', K.thread(thread), 'repair')
+  event(run, 'run.ended', cjson.encode({status = 'error', reason = 'the checkpoints of its thread are gone'}), nil, pid)
+end
+
+-- A run whose worker is gone (its lease ran out): count that, say so, and make it claimable, or end it if that
+-- was asked. Returns whether it goes on.
+local function recover(run, thread)
+  local lease = redis.call('HMGET', K.lease(thread), 'owner', 'token')
+  local lost_worker = lease[1] or ''
   local pause, again = pause_of(run), {}
+  local before = redis.call('HGET', K.run(run), 'lost_workers')
+  redis.call('HINCRBY', K.run(run), 'deaths', 1)
+  redis.call('HSET', K.run(run), 'lost_token', lease[2] or '',
+    'lost_workers', string.sub(lost_worker .. (before and ', ' .. before or ''), 1, 1000))
+  release(thread)
   for _, id in ipairs(redis.call('ZRANGE', K.run_approvals(run), 0, -1)) do
     if redis.call('HGET', K.approval(id), 'outcome') == 'started' then again[#again + 1] = id end
   end

@@ -1,12 +1,20 @@
 -- ARGV: reviewer, pid, then approval id/digest that was checked/decision (JSON)/its type quadruples
 -- First decision wins; several are saved together or not at all.
 local reviewer, pid = ARGV[1], ARGV[2]
+local lost
 for i = 3, #ARGV, 4 do
-  local a = redis.call('HMGET', K.approval(ARGV[i]), 'status', 'digest', 'decided_by', 'decision', 'reason')
+  local a = redis.call('HMGET', K.approval(ARGV[i]), 'status', 'digest', 'decided_by', 'decision', 'reason',
+    'run_id', 'thread_id')
   if not a[1] then return {'missing', ARGV[i], WOKEN} end
   if a[1] == 'decided' then return {'decided', ARGV[i], a[3], cjson.decode(a[4]).type, WOKEN} end
   if a[1] ~= 'pending' then return {'not_pending', ARGV[i], a[1], a[5], WOKEN} end
   if a[2] ~= ARGV[i + 1] then return {'changed', ARGV[i], WOKEN} end
+  -- a segment under way has the thread in its memory and writes it again
+  if not held(a[7]) and gone(a[7]) then lost = {a[6], a[7]} end
+end
+if lost then
+  strand(lost[1], lost[2], pid)
+  return {'gone', lost[2], 'lost', WOKEN}
 end
 local runs = {}
 for i = 3, #ARGV, 4 do

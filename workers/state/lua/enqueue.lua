@@ -3,6 +3,8 @@
 local run, thread, digest, start_at, strategy = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local known = redis.call('HGET', K.run(run), 'input_digest')
 if known then return {known == digest and 'same' or 'conflict', WOKEN} end
+local why = gone(thread)
+if why then return {'gone', why, WOKEN} end
 local ahead = redis.call('LRANGE', K.thread_queue(thread), 0, -1)
 if strategy == 'reject' and ahead[1] then
   return {'busy', ahead[1], redis.call('HGET', K.run(ahead[1]), 'status'), WOKEN}
@@ -13,8 +15,7 @@ for i = 7, #ARGV, 2 do redis.call('HSET', K.run(run), ARGV[i], ARGV[i + 1]) end
 redis.call('ZADD', K.runs, int(NOW), run)
 redis.call('ZADD', K.runs_in('pending'), int(NOW), run)
 redis.call('ZADD', K.thread_runs(thread), int(NOW), run)
-redis.call('HDEL', K.thread(thread), 'deleted_at')
-redis.call('PERSIST', K.thread(thread))
+opened(thread)
 event(run, 'run.enqueued', cjson.encode({thread_id = thread}))
 if start_at ~= '' and tonumber(start_at) > NOW then
   redis.call('HSET', K.run(run), 'wake_at', start_at)

@@ -1,5 +1,6 @@
 -- ARGV: run id, token, pid, checkpoint id, wake_at (ms or ''), event data,
---       JSON: requests [{field = text}], JSON: outcomes {approval id = outcome}, why requests are reopened
+--       JSON: requests [{field = text}], JSON: outcomes {approval id = outcome}, why requests are reopened,
+--       the graph's digest, fingerprint and versions (JSON), the worker's build
 -- Ends a segment in a pause. A request that is asked already keeps its state; one that is asked no more is
 -- superseded; an answer that came in meanwhile sends the run straight back.
 local run, token, pid, checkpoint, wake_at = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
@@ -65,7 +66,9 @@ if redis.call('XLEN', K.run_events(run)) < 100 then
   redis.call('RENAME', K.run_events_copy, K.run_events(run))
 end
 redis.call('HSET', K.run(run), 'attempt', '0', 'progress', checkpoint, 'due', '')
+set_graph(run, ARGV[10], ARGV[11], ARGV[12], ARGV[13])
 release(thread)
+note_kept(thread)
 if wake_at ~= '' then
   redis.call('HSET', K.run(run), 'wake_at', wake_at)
   redis.call('ZADD', K.timers, wake_at, run)
