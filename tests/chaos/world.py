@@ -163,7 +163,8 @@ async def open_world(
             reconcile_seconds=0.3,
             grace_seconds=5.0,
             concurrency=40,
-            max_attempts=50,  # a thousand runs, hundreds of dead workers: none of them is to be taken for poison
+            # a thousand runs, hundreds of dead workers: none of them is to be taken for poison
+            max_attempts=50,
             max_deaths=50,
         )
         world = World(folder=folder, settings=settings, store=store, broker=broker, witness=witness)
