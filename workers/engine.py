@@ -141,7 +141,7 @@ class Engine:
             try:
                 end = await held.segment.drive()
             except UnreadableCheckpoint as error:
-                if claim.run.segment == 1:
+                if claim.run.segment == 1 or held.segment.begun:
                     raise
                 raise IncompatibleGraph(f"its state cannot be read: {error}") from error
         if isinstance(end, Finished):
