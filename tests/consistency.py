@@ -81,10 +81,12 @@ async def check_consistency(redis: Any, namespace: str = "placet") -> Snapshot:
     _check_indexes(seen)
     for run_id in seen.runs:
         _check_run(seen, run_id)
+        _check_clock(seen, run_id)
         _check_turn(seen, run_id)
     for approval_id in seen.approvals:
         _check_approval(seen, approval_id)
     _check_leases(seen)
+    _check_lifetimes(seen)
     _check_graphs(seen)
     return seen
 
@@ -103,6 +105,19 @@ def _check_indexes(seen: Snapshot) -> None:
     assert all(seen.runs[run]["status"] not in ENDED for run in every)
 
 
+def _check_lifetimes(seen: Snapshot) -> None:
+    """What has ended is on the way out, and nothing else is."""
+    assert set(seen.zset("ended")) == {key for key, run in seen.runs.items() if run["status"] in ENDED}
+    assert set(seen.zset("idle")) <= set(seen.threads)
+    for thread_id, thread in seen.threads.items():
+        its = [run for run in seen.runs.values() if run["thread_id"] == thread_id]
+        unended = sum(run["status"] not in ENDED for run in its)
+        assert int(thread.get("open", 0)) == unended, (thread_id, thread)
+        gone = "deleted_at" in thread or "expired_at" in thread
+        assert not (gone and unended)
+        assert (thread_id in seen.zset("idle")) == (unended == 0 and not gone)
+
+
 def _check_run(seen: Snapshot, run_id: str) -> None:
     run = seen.runs[run_id]
     assert run_id in seen.zset(f"thread-runs:{run['thread_id']}")
@@ -116,6 +131,25 @@ def _check_run(seen: Snapshot, run_id: str) -> None:
         assert (run["status"] == "interrupted") == ("pending" in asked), (run, asked)
     if run["status"] in ENDED:
         assert asked == []
+
+
+def _check_clock(seen: Snapshot, run_id: str) -> None:
+    """A timeout's clock runs from the first start to the end, but for waits for people."""
+    run = seen.runs[run_id]
+    assert ("stop" in run) == ("stop_reason" in run)
+    assert ("stop" in run) <= (run["status"] == "running")
+    begun = "timeout_ms" in run and run["segment"] != "0" and run["status"] not in ENDED
+    waits = run["status"] == "interrupted"
+    again = "ended_at" not in run and "deadline" not in run and "time_left" not in run  # since a retry
+    if begun and not (again and run["status"] == "pending"):
+        assert ("time_left" in run, "deadline" in run) == (waits, not waits), run
+    else:
+        assert "time_left" not in run
+        assert "deadline" not in run
+    if run_id in seen.zset("deadlines"):
+        assert seen.zset("deadlines")[run_id] == int(run["deadline"])
+    else:
+        assert "deadline" not in run or "stop" in run
 
 
 def _check_turn(seen: Snapshot, run_id: str) -> None:

@@ -167,13 +167,19 @@ class Core:
         if await self.redis.hexists(run, "wake_at"):
             await self.redis.hset(run, "wake_at", "1")
 
+    async def make_late(self, run_id: str = "r1") -> None:
+        """Let a run's timeout be over."""
+        run = self.connection.keys("run", run_id)
+        if await self.redis.zadd(self.connection.keys("deadlines"), {run_id: 1}, xx=True, ch=True):
+            await self.redis.hset(run, "deadline", "1")
+
     async def outbox(self, queue: str = "placet") -> list[str]:
         return [one.decode() for one in await self.redis.zrange(self.connection.keys("outbox", queue), 0, -1)]
 
     async def scanned(self) -> set[str]:
         """Members of every set that somebody goes through periodically."""
         found: set[str] = set(await self.outbox())
-        for name in ("leases", "timers"):
+        for name in ("leases", "timers", "deadlines"):
             found |= {one.decode() for one in await self.redis.zrange(self.connection.keys(name), 0, -1)}
         return found
 

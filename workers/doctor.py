@@ -24,9 +24,13 @@ from .state.workers import workers_seen
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from .state.workers import WorkerSeen
+
 _TIMEOUT_SECONDS = 5.0
 _LEAST_VERSION = (6, 2)
 _MOST_NAMES = 10
+_NOT_FOUND = 404
+"""AMQP's code for a queue that is not there."""
 _LIBRARIES = ("placet", "langgraph", "langchain", "celery", "redis")
 
 
@@ -79,7 +83,10 @@ async def _checks() -> AsyncIterator[Check]:
             yield _version(settings, info)
             yield await _eviction(client, info)
             yield _persistence(info)
-            yield await _workers(client, settings)
+            seen = await workers_seen(client, Keys(settings.namespace))
+            yield _workers(seen, settings)
+            if lost := sorted({span for one in seen for span in one.writes_lost}):
+                yield _writes_lost(lost)
             if waiting := await _unmatched(client, settings):
                 yield waiting
     if settings.checkpointer != "placet":
@@ -160,8 +167,17 @@ def _persistence(info: dict[str, Any]) -> Check:
     )
 
 
-async def _workers(client: redis.asyncio.Redis, settings: Settings) -> Check:
-    seen = await workers_seen(client, Keys(settings.namespace))
+def _writes_lost(spans: list[tuple[str, str]]) -> Check:
+    found = ", ".join(f"{since or 'the beginning'} to {until}" for since, until in spans)
+    return Check(
+        name="writes",
+        status="warn",
+        found=f"the server lost what was written from {found}",
+        advice="a failover or a restart: runs, decisions and effects of that time may be missing here",
+    )
+
+
+def _workers(seen: list[WorkerSeen], settings: Settings) -> Check:
     alive = [one for one in seen if one.alive(reconcile_seconds=settings.reconcile_seconds)]
     found = f"{len(alive)} alive: {_some([one.id for one in alive])}" if alive else "none alive"
     if gone := [f"{one.id} (last seen {one.seconds_ago:.0f} s ago)" for one in seen if one not in alive]:
@@ -188,16 +204,30 @@ def _some(names: list[str]) -> str:
 
 
 def _broker(settings: Settings) -> Check:
-    from kombu.connection import Connection  # noqa: PLC0415 - heavy, and only needed here
+    from .celery import broker_queue, make_app  # noqa: PLC0415 - heavy, and only needed here
 
     where = _without_password(settings.broker)
+    advice = "start it, or set PLACET_BROKER_URL; runs are kept but start only when it is back"
+    queues = []
     try:
-        with Connection(settings.broker, connect_timeout=_TIMEOUT_SECONDS) as connection:
+        with make_app(settings).connection_for_read() as connection:
             connection.ensure_connection(max_retries=1, timeout=int(_TIMEOUT_SECONDS))
+            for name in settings.queue_names:
+                # a channel each: RabbitMQ closes the one on which it refuses something
+                channel: Any = connection.channel()
+                try:  # passive: to ask in the other way makes it
+                    state = channel.queue_declare(name, passive=settings.uses_rabbitmq)
+                except connection.channel_errors as error:
+                    if getattr(error, "code", None) != _NOT_FOUND:
+                        raise
+                    queues.append(f"{name} not there yet")
+                    continue
+                queues.append(f"{name} {state.message_count} waiting")
+                advice = f"delete the queue {name}: it holds only wake-ups, which are sent again"
+                broker_queue(settings, name).bind(channel).queue_declare()
     except Exception as error:  # noqa: BLE001 - each of kombu's transports raises its own
-        advice = "start it, or set PLACET_BROKER_URL; runs are kept but start only when it is back"
         return Check(name="broker", status="fail", found=f"{where}: {error}", advice=advice)
-    return Check(name="broker", status="ok", found=where)
+    return Check(name="broker", status="ok", found=f"{where}: {', '.join(queues)}")
 
 
 async def _checkpointer(settings: Settings) -> Check:

@@ -123,6 +123,7 @@ class Worker:
             dispatcher=dispatcher,
             settings=settings,
             facts=_facts(settings, agents.names),
+            checkpoints=saver,
         )
         self._reconciling = asyncio.create_task(self._reconciler.run())
         for forever in (asyncio.create_task(self._engine.keep_leases()), self._reconciling):

@@ -13,6 +13,7 @@ from langgraph.checkpoint.base import (
     writes_sort_key,
 )
 
+from .ids import ids_after
 from .layout import Record, digests, element_field, join, name, pack, pairs, unpack_record, unpack_write
 from .threads import TOKEN, ThreadsSaver
 
@@ -150,6 +151,7 @@ class RedisSaver(ThreadsSaver):
     def _tuple(self, place: Place, reply: Any) -> CheckpointTuple:
         codec = self._codec
         checkpoint_id, record_data, channels, elements, writes = reply
+        ids_after(checkpoint_id.decode())
         record = unpack_record(record_data)
         checkpoint, metadata = codec.load_payload(record)
         remaining = iter(elements)
@@ -221,7 +223,7 @@ class RedisSaver(ThreadsSaver):
     def get_next_version(self, current: str | None, channel: None) -> str:  # noqa: ARG002 - LangGraph's name
         """Return a version after `current`, unlike any that another process takes."""
         number = 0 if current is None else int(str(current).partition(".")[0])
-        return f"{number + 1:032}.{secrets.token_hex(8)}"
+        return f"{number + 1:08}.{secrets.token_urlsafe(6)}"
 
 
 def _pending(codec: Codec, writes: Sequence[bytes]) -> list[tuple[str, str, Any]]:

@@ -7,6 +7,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ..compact import compact
 from .approvals import request_record
 from .connection import wake_ups
 from .runs import run_of
@@ -15,6 +16,7 @@ from .workers import workers_seen
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from ..settings import Settings
     from .approvals import ApprovalRequest
     from .connection import Connection, WakeUp
     from .fingerprints import Fingerprint
@@ -49,6 +51,8 @@ class Claim:
     """Digest of the fingerprint of the graph that it was left by, empty before the first pause."""
     repair: str
     """Why the thread's last run ended abnormally, if it did and nothing was mended since."""
+    rollback: tuple[str, ...] = ()
+    """Runs whose checkpoints are to go before this one begins."""
 
 
 class Leases:
@@ -60,15 +64,19 @@ class Leases:
         self._fleet = fleet
         self._pid = os.getpid()
 
+    @property
+    def settings(self) -> Settings:
+        """What the process was told from outside."""
+        return self._c.settings
+
     async def claim(self, run_id: str) -> tuple[Claim | None, str, list[WakeUp]]:
         """Take the run's thread if there is something to do; without a claim the text says why not."""
         settings = self._c.settings
-        limits = (int(settings.lease_seconds * 1000), settings.max_attempts)
-        own = (self._pid, self._fleet, settings.build_id)
-        reply = await self._c.run("claim", run_id, self.owner, *limits, *own)
+        bounds = (int(settings.lease_seconds * 1000), settings.max_attempts, self._pid, settings.max_deaths)
+        reply = await self._c.run("claim", run_id, self.owner, *bounds, self._fleet, settings.build_id)
         if reply[0] != b"claimed":
             return None, reply[0].decode(), wake_ups(reply)
-        _, token, flat, answers, repair, _ = reply
+        _, token, flat, answers, repair, rollback, _ = reply
         record = dict(zip(flat[::2], flat[1::2], strict=True))
         claim = Claim(
             run=run_of(record),
@@ -77,18 +85,29 @@ class Leases:
             answers=tuple(map(_answer_of, answers)),
             graph=record.get(b"graph", b"").decode(),
             repair=repair.decode(),
+            rollback=tuple(json.loads(rollback)),
         )
         return claim, "claimed", wake_ups(reply)
 
     async def renew(self, held: Mapping[str, int]) -> tuple[set[str], set[str]]:
-        """Prolong the leases of runs (id to token); returns those that are lost and those to be cancelled."""
+        """Prolong the leases of runs (id to token); returns those that are lost and those to stop."""
         pairs: list[str | int] = []
         for run_id, token in held.items():
             pairs += [run_id, token]
-        lost, cancelled = await self._c.run(
+        lost, stopping = await self._c.run(
             "renew", int(self._c.settings.lease_seconds * 1000), *pairs, again=True
         )
-        return {key.decode() for key in lost}, {key.decode() for key in cancelled}
+        return {key.decode() for key in lost}, {key.decode() for key in stopping}
+
+    async def stops(self, position: str, *, block_ms: int) -> tuple[str, set[str]]:
+        """Runs that were asked to stop after `position` in the stream of those, and where to go on from.
+
+        It waits for the first. A hint to renew at once: what a run is to do, its record says.
+        """
+        reply = await self._c.read(self._c.blocking.xread({self._c.keys("stops"): position}, block=block_ms))
+        entries = reply[0][1] if reply else []
+        runs = {fields[b"run"].decode() for _, fields in entries}
+        return (entries[-1][0].decode() if entries else position), runs
 
     async def repaired(self, claim: Claim) -> None:
         """Say that the thread's messages are in order again."""
@@ -107,7 +126,7 @@ class Leases:
         `batch` counts the segment's calls: the same one again appends nothing. `progressed` says that the
         segment has got past the checkpoint it began with.
         """
-        flat = [text for event in events for text in event]
+        flat = [part for kind, ns, data in events for part in (kind, ns, compact(data.encode()))]
         about = (self._pid, claim.run.attempt, f"{claim.token}-{batch}", "1" if progressed else "")
         await self._c.run("events", claim.run.id, claim.token, *about, *flat, again=True)
 
@@ -131,7 +150,7 @@ class Leases:
             self._pid,
             checkpoint_id,
             "" if wake_at_ms is None else wake_at_ms,
-            data,
+            compact(data.encode()),
             json.dumps([request_record(request) for request in requests]),
             json.dumps(dict(outcomes)),
             reopen_reason or "the graph asked again",
@@ -193,7 +212,10 @@ class Leases:
         )
 
     async def give_back(self, claim: Claim, *, reason: str, count_attempt: bool) -> list[WakeUp]:
-        """Hand the run to any other worker at once."""
+        """Hand the run to any other worker at once.
+
+        Where another has it already and the attempt does not count, its loss is not counted as a death.
+        """
         facts = (self._pid, reason, "" if count_attempt else "1")
         reply = await self._c.run("give_back", claim.run.id, claim.token, *facts, again=True)
         return wake_ups(reply)

@@ -23,6 +23,8 @@ class WorkerSeen:
     seconds_ago: float
     agents: frozenset[str] = frozenset()
     queues: frozenset[str] = frozenset()
+    writes_lost: tuple[tuple[str, str], ...] = ()
+    """Spans, as ISO 8601 times, whose writes it saw the store lose in a failover or a restart."""
 
     def alive(self, *, reconcile_seconds: float) -> bool:
         """Whether it can still be taken to live: each look of its reconciler is a sign of life."""
@@ -55,6 +57,7 @@ async def workers_seen(redis: Redis, keys: Keys) -> list[WorkerSeen]:
                 seconds_ago=max(0.0, now - seen_ms / 1000),
                 agents=frozenset(facts.get("agents", ())),
                 queues=frozenset(facts.get("queues", ())),
+                writes_lost=tuple((since, until) for since, until in facts.get("writes_lost", ())),
             )
         )
     return found

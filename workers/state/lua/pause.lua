@@ -16,6 +16,10 @@ end
 local asked, was = {}, {}
 for _, request in ipairs(requests) do asked[request.id] = true end
 for id, outcome in pairs(outcomes) do settle(id, outcome) end
+-- nobody is to be asked for a run that is to stop
+stop_late(run)
+local ended = stopped(run, pid)
+if ended then return {ended, WOKEN} end
 for _, id in ipairs(redis.call('LRANGE', K.run_pause(run), 0, -1)) do
   was[id] = true
   local a = redis.call('HMGET', K.approval(id), 'status', 'delivered', 'kind')
@@ -56,15 +60,15 @@ end
 local pause = pause_of(run)
 set_status(run, pause.pending and 'interrupted' or 'pending')
 event(run, #requests > 0 and 'run.interrupted' or 'run.parked', ARGV[6], nil, pid)
+-- a stream's last block is made 4 KB at once, to grow into; a copy has what it holds, for as long as the run waits
+if redis.call('XLEN', K.run_events(run)) < 100 then
+  redis.call('COPY', K.run_events(run), K.run_events_copy, 'REPLACE')
+  redis.call('RENAME', K.run_events_copy, K.run_events(run))
+end
 redis.call('HSET', K.run(run), 'attempt', '0', 'progress', checkpoint, 'due', '')
 set_graph(run, ARGV[10], ARGV[11], ARGV[12], ARGV[13])
 release(thread)
-if redis.call('HGET', K.run(run), 'cancel_requested') then
-  local reason = redis.call('HGET', K.run(run), 'cancel_requested')
-  finish(run, 'cancelled', reason, 'unknown')
-  event(run, 'run.ended', cjson.encode({status = 'cancelled', reason = reason}), nil, pid)
-  return {'cancelled', WOKEN}
-end
+note_kept(thread)
 if wake_at ~= '' then
   redis.call('HSET', K.run(run), 'wake_at', wake_at)
   redis.call('ZADD', K.timers, wake_at, run)

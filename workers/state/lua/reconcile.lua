@@ -1,6 +1,6 @@
 -- ARGV: owner, facts of the worker (JSON), most wake-ups to send, its fleet and build, most runs to take on
 --       itself, then the queues it consumes
--- What crashes leave: leases that ran out, timers that are due, wake-ups that were not sent or got lost. And
+-- What crashes leave: runs whose time is over, leases that ran out, timers that are due, wake-ups that were not sent or got lost. And
 -- the runs that wait for another deployment than others have, and might go on here.
 local owner, limit = ARGV[1], tonumber(ARGV[3])
 local unreadable = {}
@@ -15,16 +15,22 @@ local function each(ids, index, look)
   end
 end
 
+-- what this worker wrote at its last look: older than it knows, and the store has lost what came since
+local seen = redis.call('ZSCORE', K.workers, owner)
 redis.call('ZADD', K.workers, int(NOW), owner)
 redis.call('HSET', K.worker(owner), 'facts', ARGV[2], 'seen_at', int(NOW))
 redis.call('EXPIRE', K.worker(owner), 3600)
 redis.call('ZREMRANGEBYSCORE', K.workers, '-inf', int(NOW - 3600000))
 
+each(redis.call('ZRANGEBYSCORE', K.deadlines, '-inf', int(NOW), 'LIMIT', 0, 100), K.deadlines, function(run)
+  stop_late(run)
+  redis.call('ZREM', K.deadlines, run)
+end)
+
 each(redis.call('ZRANGEBYSCORE', K.leases, '-inf', int(NOW), 'LIMIT', 0, 100), K.leases, function(thread)
-  local lease = redis.call('HMGET', K.lease(thread), 'run_id', 'owner')
-  release(thread)
-  local run = lease[1]
-  if run and redis.call('HGET', K.run(run), 'status') == 'running' and recover(run, lease[2]) then wake(run) end
+  local run = redis.call('HGET', K.lease(thread), 'run_id')
+  if not run or redis.call('HGET', K.run(run), 'status') ~= 'running' then release(thread)
+  elseif recover(run, thread) then wake(run) end
 end)
 
 each(redis.call('ZRANGEBYSCORE', K.timers, '-inf', int(NOW), 'LIMIT', 0, 100), K.timers, function(run)
@@ -65,4 +71,4 @@ for i = 7, #ARGV do
     if #asked < most and not not_for(run, ARGV[4], build) then asked[#asked + 1] = run end
   end)
 end
-return {unreadable, asked, WOKEN}
+return {unreadable, asked, seen or '', int(NOW), WOKEN}
