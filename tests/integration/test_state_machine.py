@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -54,6 +55,7 @@ class Known:
     timeout: bool = False
     ticks: bool = False
     segments: int = 0
+    unfit: bool = False
     claim: Claim | None = None
     lost: bool = False
     pause: dict[str, Asked] = field(default_factory=dict)
@@ -84,7 +86,7 @@ class Machine(RuleBasedStateMachine):
         self.runs: dict[str, Known] = {}
         self.queues: dict[str, list[str]] = {thread: [] for thread in THREADS}
         self.last_run: dict[str, str] = {}
-        self.rolled_back: dict[str, list[str]] = {thread: [] for thread in THREADS}
+        self.rolled_back: dict[str, list[str]] = defaultdict(list)
         self.stale: list[Claim] = []
         self.tokens: list[int] = []
         self.asked = 0
@@ -111,7 +113,8 @@ class Machine(RuleBasedStateMachine):
     def ticking(self) -> list[str]:
         """Runs whose timeout's clock runs, and that nobody has asked to stop."""
         runs = [(key, self.runs[key]) for key in self.open_runs()]
-        return [key for key, run in runs if run.ticks and not run.stop and (run.claim or not run.asks())]
+        still = [key for key, run in runs if not run.claim and (run.asks() or run.unfit)]
+        return [key for key, run in runs if run.ticks and not run.stop and key not in still]
 
     def held(self) -> list[str]:
         return [key for key, run in self.runs.items() if run.claim is not None]
@@ -122,6 +125,7 @@ class Machine(RuleBasedStateMachine):
         if run.stop == "rollback" and run.segments:
             self.rolled_back[run.thread].append(key)
         run.status, run.due, run.stop, run.pause, run.ticks = status, False, "", {}, False
+        run.unfit = False
         if key in self.queues[run.thread]:
             self.queues[run.thread].remove(key)
 
@@ -316,6 +320,8 @@ class Machine(RuleBasedStateMachine):
         self.do(self.core.leases.repaired(run.claim))
         self.rolled_back[run.thread].clear()
 
+    @precondition(lambda self: self.held())
+    @rule(pick=PICK)
     def leave_to_another_deployment(self, pick: int) -> None:
         key = self.held()[pick % len(self.held())]
         run = self.runs[key]
@@ -324,21 +330,24 @@ class Machine(RuleBasedStateMachine):
         self.do(self.core.leases.unmatched(run.claim, why="no such node"))
         # all have one fleet here: it is asked again at once
         self.do(self.core.redis.delete(self.core.connection.keys("run_refusals", key)))
+        run.segments -= 1
         for name in handed:
             run.pause[name].handed_to = 0
         if run.stop:
-            self.end(key, "cancelled")
+            self.end(key, self.stopped(run))
         else:
             self.release(run)
-            run.due = not run.fresh()
+            run.due, run.unfit = not run.fresh(), True
+            run.ticks = run.ticks and run.segments > 0
 
     @precondition(lambda self: self.held())
     @rule(pick=PICK, digest=st.sampled_from(("d1", "d2")))
     def go_on_in_another_graph(self, pick: int, digest: str) -> None:
         key = self.held()[pick % len(self.held())]
-        claim = self.runs[key].claim
-        assert claim is not None
-        self.do(self.core.leases.matched(claim, graph(digest)))
+        run = self.runs[key]
+        assert run.claim is not None
+        self.do(self.core.leases.matched(run.claim, graph(digest)))
+        run.unfit = False
 
     # what goes wrong
 

@@ -8,7 +8,10 @@ for _, id in ipairs(cjson.decode(ARGV[6])) do
   redis.call('HSET', K.approval(id), 'delivered', '', 'outcome', 'none', 'outcome_reason', '')
 end
 redis.call('HINCRBY', K.run(run), 'attempt', -1)
-if redis.call('HINCRBY', K.run(run), 'segment', -1) == 0 then redis.call('HDEL', K.run(run), 'started_at') end
+if redis.call('HINCRBY', K.run(run), 'segment', -1) == 0 then
+  redis.call('HDEL', K.run(run), 'started_at', 'deadline')
+  redis.call('ZREM', K.deadlines, run)
+end
 local pause = pause_of(run)
 if not pause.fresh then redis.call('HSET', K.run(run), 'due', '1') end
 local ended = stopped(run, ARGV[3])
