@@ -35,6 +35,7 @@ class Known:
     timeout: bool = False
     ticks: bool = False
     segments: int = 0
+    unfit: bool = False
     claim: Claim | None = None
     lost: bool = False
     pause: dict[str, Asked] = field(default_factory=dict)
@@ -70,7 +71,8 @@ class Model:
     def ticking(self) -> list[str]:
         """Runs whose timeout's clock runs, and that nobody has asked to stop."""
         runs = [(key, self.runs[key]) for key in self.open_runs()]
-        return [key for key, run in runs if run.ticks and not run.stop and (run.claim or not run.asks())]
+        still = [key for key, run in runs if not run.claim and (run.asks() or run.unfit)]
+        return [key for key, run in runs if run.ticks and not run.stop and key not in still]
 
     def held(self) -> list[str]:
         return [key for key, run in self.runs.items() if run.claim is not None]
@@ -81,6 +83,7 @@ class Model:
         if run.stop == "rollback" and run.segments:
             self.rolled_back[run.thread].append(key)
         run.status, run.due, run.stop, run.pause, run.ticks = status, False, "", {}, False
+        run.unfit = False
         if key in self.queues[run.thread]:
             self.queues[run.thread].remove(key)
 

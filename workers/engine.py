@@ -172,7 +172,7 @@ class Engine:
                     end = await held.segment.drive()
                 except UnreadableCheckpoint as error:
                     await run.settled()
-                    if claim.run.segment == 1:
+                    if claim.run.segment == 1 or held.segment.begun:
                         raise
                     raise IncompatibleGraph(f"its state cannot be read: {error}") from error
                 except Exception:

@@ -249,15 +249,17 @@ class Machine(RuleBasedStateMachine, Model):
             self.end(key, self.stopped(run))
         else:
             self.release(run)
-            run.due = not run.fresh()
+            run.due, run.unfit = not run.fresh(), True
+            run.ticks = run.ticks and run.segments > 0
 
     @precondition(lambda self: self.held())
     @rule(pick=PICK, digest=st.sampled_from(("d1", "d2")))
     def go_on_in_another_graph(self, pick: int, digest: str) -> None:
         key = self.held()[pick % len(self.held())]
-        claim = self.runs[key].claim
-        assert claim is not None
-        self.do(self.core.leases.matched(claim, graph(digest)))
+        run = self.runs[key]
+        assert run.claim is not None
+        self.do(self.core.leases.matched(run.claim, graph(digest)))
+        run.unfit = False
 
     # what goes wrong
 

@@ -20,14 +20,16 @@ local function announce(approval, what)
     'approval', approval, 'event', what, 'at', int(NOW))
 end
 
--- The clock of a run's timeout stands still while the run waits for people: it keeps what is left then.
+-- The clock of a run's timeout stands still while the run waits for people, or for a graph that fits: it keeps
+-- what is left then.
 local function set_clock(run, to)
-  local r = redis.call('HMGET', K.run(run), 'deadline', 'time_left')
-  if to == 'interrupted' and r[1] then
+  local r = redis.call('HMGET', K.run(run), 'deadline', 'time_left', 'incompatible')
+  local waits = to == 'interrupted' or (to == 'pending' and r[3])
+  if waits and r[1] then
     redis.call('HSET', K.run(run), 'time_left', int(tonumber(r[1]) - NOW))
     redis.call('HDEL', K.run(run), 'deadline')
     redis.call('ZREM', K.deadlines, run)
-  elseif to ~= 'interrupted' and r[2] then
+  elseif not waits and r[2] then
     redis.call('HSET', K.run(run), 'deadline', int(NOW + r[2]))
     redis.call('HDEL', K.run(run), 'time_left')
     redis.call('ZADD', K.deadlines, int(NOW + r[2]), run)

@@ -14,7 +14,6 @@ if redis.call('HINCRBY', K.run(run), 'segment', -1) == 0 then
 end
 local pause = pause_of(run)
 if not pause.fresh then redis.call('HSET', K.run(run), 'due', '1') end
-set_status(run, pause.pending and 'interrupted' or 'pending')
 local ended = stopped(run, ARGV[3])
 if ended then return {ended, WOKEN} end
 redis.call('HSET', K.run_refusals(run), ARGV[5], int(NOW + ASK_AGAIN_MS))
@@ -28,4 +27,5 @@ if redis.call('HGET', K.run(run), 'incompatible') ~= why then
   end
   event(run, 'run.incompatible', cjson.encode({reason = why}), nil, ARGV[3])
 end
+set_status(run, pause.pending and 'interrupted' or 'pending')
 return {'unmatched', WOKEN}
