@@ -208,9 +208,7 @@ class Segment:
             return await self._begin()  # its worker died before the input was written
         if not state.tasks:  # `next` would not do: it leaves out tasks whose writes are saved
             return self._finished(self._output(state))  # it ended, and that was not committed
-        # a task that has raised an interrupt has begun: the breakpoints before it are passed
-        stop = None if state.interrupts else await due_breakpoint(self._graph, state)
-        if stop is not None:
+        if stop := await due_breakpoint(self._graph, state):
             pause = pause_of(run_id=claim.run.id, agent=claim.run.agent, breakpoint_at=stop)
             approved = {a.interrupt_id for a in claim.answers if a.mode == "static"}
             if not approved & {request.interrupt_id for request in pause.requests}:
