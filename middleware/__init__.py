@@ -1,4 +1,4 @@
-"""LangChain middleware that stays right across processes."""
+"""AgentMiddleware classes that stay right across processes; importing the package loads nothing heavy."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from .declared import NOT_DONE, UnknownCall, idempotent, side_effect
     from .ledger import ToolLedgerMiddleware
     from .shared import InMemorySharedState, RunContext, SharedState, run_context
+    from .timeout import ToolTimeoutMiddleware
 
 __all__ = [
     "NOT_DONE",
@@ -19,6 +20,7 @@ __all__ = [
     "RunContext",
     "SharedState",
     "ToolLedgerMiddleware",
+    "ToolTimeoutMiddleware",
     "UnknownCall",
     "current_idempotency_key",
     "idempotent",
@@ -33,6 +35,7 @@ _HOME = {
     "RunContext": "shared",
     "SharedState": "shared",
     "ToolLedgerMiddleware": "ledger",
+    "ToolTimeoutMiddleware": "timeout",
     "UnknownCall": "declared",
     "current_idempotency_key": "attempt",
     "idempotent": "declared",

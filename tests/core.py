@@ -12,6 +12,7 @@ import pytest
 from placet import Placet
 from placet.dispatch import Dispatcher
 from placet.errors import LeaseLost
+from placet.fingerprint import Fingerprint
 from placet.middleware.shared import CallId
 from placet.settings import Settings
 from placet.state.approvals import ApprovalRequest, Approvals, CheckedDecision
@@ -50,6 +51,13 @@ def new_run(run_id: str = "r1", thread_id: str = "t1", **changes: Any) -> NewRun
         "start_at": None,
     }
     return NewRun(id=run_id, thread_id=thread_id, **{**given, **changes})
+
+
+def graph(digest: str = "d1") -> Fingerprint:
+    """A fingerprint of a graph with nothing in it."""
+    level: dict[str, Any] = {"nodes": {}, "gates": {}, "tools": [], "keys": {}, "graphs": {}}
+    content = {"level": level, "types": ""}
+    return Fingerprint(digest=digest, content=content, text=json.dumps(content), versions='{"langgraph":"1"}')
 
 
 def request(
@@ -126,7 +134,7 @@ class Core:
         return why
 
     async def pause(self, claim: Claim, *requests: ApprovalRequest, **changes: Any) -> list[WakeUp]:
-        given: dict[str, Any] = {"checkpoint_id": "c1", "data": "{}", "outcomes": {}}
+        given: dict[str, Any] = {"checkpoint_id": "c1", "data": "{}", "outcomes": {}, "graph": graph()}
         return await self.leases.pause(claim, requests=requests, **{**given, **changes})
 
     async def paused(self, *requests: ApprovalRequest, run_id: str = "r1", thread_id: str = "t1") -> None:
@@ -158,7 +166,8 @@ class Core:
         await self.finish(claim, "error", reason="an error ended the run", error=error)
 
     async def look(self, *, limit: int = 100, queues: tuple[str, ...] = ("placet",)) -> list[WakeUp]:
-        return await self.timers.look(facts="{}", limit=limit, queues=queues)
+        wake_ups, _ = await self.timers.look(facts="{}", limit=limit, queues=queues)
+        return wake_ups
 
     async def expire_lease(self, thread_id: str = "t1") -> None:
         assert await self.redis.zadd(self.connection.keys("leases"), {thread_id: 1}, xx=True, ch=True)
@@ -171,13 +180,19 @@ class Core:
         if await self.redis.hexists(run, "wake_at"):
             await self.redis.hset(run, "wake_at", "1")
 
+    async def make_late(self, run_id: str = "r1") -> None:
+        """Let a run's timeout be over."""
+        run = self.connection.keys("run", run_id)
+        if await self.redis.zadd(self.connection.keys("deadlines"), {run_id: 1}, xx=True, ch=True):
+            await self.redis.hset(run, "deadline", "1")
+
     async def outbox(self, queue: str = "placet") -> list[str]:
         return [one.decode() for one in await self.redis.zrange(self.connection.keys("outbox", queue), 0, -1)]
 
     async def scanned(self) -> set[str]:
         """Members of every set that somebody goes through periodically."""
         found: set[str] = set(await self.outbox())
-        for name in ("leases", "timers"):
+        for name in ("leases", "timers", "deadlines"):
             found |= {one.decode() for one in await self.redis.zrange(self.connection.keys(name), 0, -1)}
         return found
 

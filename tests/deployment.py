@@ -110,12 +110,15 @@ def _copy(source: Path, target: Path) -> None:
 
 
 class Deployment:
-    """Services as processes; `redis:6379` is a port of loopback here."""
+    """Services as processes; `redis:6379` and `rabbitmq:5672` are ports of loopback here."""
 
-    def __init__(self, *, services: Mapping[str, Any], image: Image, folder: Path) -> None:
+    def __init__(
+        self, *, services: Mapping[str, Any], image: Image, folder: Path, rabbitmq_port: int = 0
+    ) -> None:
         self.services = services
         self.folder = folder
         self.port = free_port()
+        self._hosts = {"redis:6379": self.port, "rabbitmq:5672": rabbitmq_port}
         self._image = image
         self._processes: list[subprocess.Popen[bytes]] = []
         self._volume = folder / "redis-volume"
@@ -179,7 +182,8 @@ class Deployment:
         if service == "redis":
             path = f"{self._server}/bin{os.pathsep}{os.environ['PATH']}"
             return {"env": {"PATH": path}, "cwd": self._volume}
-        own = self.services[service]["environment"]
-        here = {name: text.replace("redis:6379", f"127.0.0.1:{self.port}") for name, text in own.items()}
+        here = dict(self.services[service]["environment"])
+        for host, port in self._hosts.items():
+            here = {name: text.replace(host, f"127.0.0.1:{port}") for name, text in here.items()}
         (agents,) = (volume for volume in self.services[service]["volumes"] if volume["target"] == "/app")
         return {"env": self._image.env | {"HOME": str(self.folder)} | here, "cwd": agents["source"]}

@@ -41,7 +41,7 @@ async def due_breakpoint(graph: Graph, state: StateSnapshot) -> StaticBreakpoint
     if saved is None or not _updated_since_resume(saved.checkpoint):
         return None
     if any(task_id != _NO_TASK for task_id, _, _ in saved.pending_writes or ()):
-        return None  # a task has paused, failed or ended since: it was passed
+        return None  # a task has paused, failed or ended: the breakpoints before it are passed
     checkpoint_id = saved.checkpoint["id"]
     ran: set[str] = set()
     if graph.interrupt_after_nodes and saved.parent_config is not None:

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 _TIMEOUT_SECONDS = 5.0
 _LEAST_VERSION = (6, 2)
 _MOST_NAMES = 10
+_NOT_FOUND = 404
+"""AMQP's code for a queue that is not there."""
 _LIBRARIES = ("placet", "langgraph", "langchain", "celery", "redis")
 
 
@@ -85,6 +87,8 @@ async def _checks() -> AsyncIterator[Check]:
             yield _workers(seen, settings)
             if lost := sorted({span for one in seen for span in one.writes_lost}):
                 yield _writes_lost(lost)
+            if waiting := await _unmatched(client, settings):
+                yield waiting
     if settings.checkpointer != "placet":
         yield await _checkpointer(settings)
     yield await asyncio.to_thread(_broker, settings)
@@ -184,22 +188,46 @@ def _workers(seen: list[WorkerSeen], settings: Settings) -> Check:
     return Check(name="workers", status="warn", found=found, advice=advice)
 
 
+async def _unmatched(client: redis.asyncio.Redis, settings: Settings) -> Check | None:
+    keys = Keys(settings.namespace)
+    counts = [await client.zcard(keys("unmatched", queue)) for queue in settings.queue_names]
+    if not sum(counts):
+        return None
+    advice = "placet runs show says why; start workers with a graph that fits (docs/deploys.md), or cancel"
+    found = f"{sum(counts)} waiting for another deployment"
+    return Check(name="runs", status="warn", found=found, advice=advice)
+
+
 def _some(names: list[str]) -> str:
     rest = len(names) - _MOST_NAMES
     return ", ".join(names[:_MOST_NAMES]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def _broker(settings: Settings) -> Check:
-    from kombu.connection import Connection  # noqa: PLC0415 - heavy, and only needed here
+    from .celery import broker_queue, make_app  # noqa: PLC0415 - heavy, and only needed here
 
     where = _without_password(settings.broker)
+    advice = "start it, or set PLACET_BROKER_URL; runs are kept but start only when it is back"
+    queues = []
     try:
-        with Connection(settings.broker, connect_timeout=_TIMEOUT_SECONDS) as connection:
+        with make_app(settings).connection_for_read() as connection:
             connection.ensure_connection(max_retries=1, timeout=int(_TIMEOUT_SECONDS))
+            for name in settings.queue_names:
+                # a channel each: RabbitMQ closes the one on which it refuses something
+                channel: Any = connection.channel()
+                try:  # passive: to ask in the other way makes it
+                    state = channel.queue_declare(name, passive=settings.uses_rabbitmq)
+                except connection.channel_errors as error:
+                    if getattr(error, "code", None) != _NOT_FOUND:
+                        raise
+                    queues.append(f"{name} not there yet")
+                    continue
+                queues.append(f"{name} {state.message_count} waiting")
+                advice = f"delete the queue {name}: it holds only wake-ups, which are sent again"
+                broker_queue(settings, name).bind(channel).queue_declare()
     except Exception as error:  # noqa: BLE001 - each of kombu's transports raises its own
-        advice = "start it, or set PLACET_BROKER_URL; runs are kept but start only when it is back"
         return Check(name="broker", status="fail", found=f"{where}: {error}", advice=advice)
-    return Check(name="broker", status="ok", found=where)
+    return Check(name="broker", status="ok", found=f"{where}: {', '.join(queues)}")
 
 
 async def _checkpointer(settings: Settings) -> Check:

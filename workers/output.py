@@ -220,6 +220,8 @@ def approval_details(approval: Approval, *, commands: bool = True) -> Table:
     shown: dict[str, Any] = {"approval": approval.id, "status": approval.status}
     if approval.reason:
         shown["reason"] = approval.reason
+    if approval.incompatible:
+        shown["incompatible"] = approval.incompatible
     if approval.kind == "question":
         shown["question"] = approval.value
     else:

@@ -20,6 +20,7 @@ from celery import signals
 from celery.exceptions import SecurityWarning
 
 from .checkpoint import checkpointer, store
+from .digest import digest_of
 from .dispatch import Dispatcher
 from .engine import Engine
 from .errors import PlacetError
@@ -108,19 +109,21 @@ class Worker:
         agents = await Agents.load(settings, checkpointer=saver, store=store(connection.reader, settings))
         dispatcher = self._dispatcher = Dispatcher(settings=settings, app=self._app)
         stack.push_async_callback(dispatcher.aclose)
+        fleet = settings.build_id or digest_of([agents.digest, settings.allowed_types])
         self._engine = Engine(
             agents=agents,
-            leases=Leases(connection, owner=owner),
+            leases=Leases(connection, owner=owner, fleet=fleet),
             approvals=Approvals(connection),
             dispatcher=dispatcher,
             settings=settings,
         )
         self._reconciler = Reconciler(
-            timers=Timers(connection, owner=owner),
+            timers=Timers(connection, owner=owner, fleet=fleet),
             engine=self._engine,
             dispatcher=dispatcher,
             settings=settings,
             facts=_facts(settings, agents.names),
+            checkpoints=saver,
         )
         self._reconciling = asyncio.create_task(self._reconciler.run())
         for forever in (asyncio.create_task(self._engine.keep_leases()), self._reconciling):
@@ -140,6 +143,7 @@ def _facts(settings: Settings, agents: tuple[str, ...]) -> dict[str, Any]:
         "queues": settings.queue_names,
         "concurrency": settings.concurrency,
         "agents": agents,
+        "build_id": settings.build_id,
         "python": platform.python_version(),
         "started_at": datetime.now(UTC).isoformat(),
     }

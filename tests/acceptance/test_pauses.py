@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from brokers import on_both_brokers
 
 from fleet import PATIENCE, paused, wait_until
 
@@ -61,6 +62,7 @@ async def test_batched_actions_are_decided_apart(fleet: Fleet, placet: Placet) -
     assert outcomes == {pay.id: ("succeeded", "ann"), mail.id: ("not_run", "bob")}
 
 
+@on_both_brokers
 async def test_an_edit_runs_what_was_edited_and_a_response_runs_nothing(fleet: Fleet, placet: Placet) -> None:
     run, (pay, mail) = await pause(fleet, placet, "batched", HUMAN)
     edit = {"type": "edit", "edited_action": {"name": "pay", "args": {"to": "eve", "amount": 5}}}
@@ -116,6 +118,7 @@ async def test_falsy_answers_arrive_as_they_are(fleet: Fleet, placet: Placet) ->
         assert type(run.result["left"]) is type(value)
 
 
+@on_both_brokers
 async def test_two_questions_in_one_node(fleet: Fleet, placet: Placet) -> None:
     run, (first,) = await pause(fleet, placet, "questions", {})
     await placet.decide(first.id, {"type": "answer", "value": 1}, reviewer="ann")

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from core import request
 
 from placet.errors import Conflict, InvalidInput
 
@@ -260,3 +262,18 @@ async def test_configuration_of_a_caller_is_kept(core: Core) -> None:
         "run_name": "n",
     }
     assert (await core.placet.enqueue("agent", {}, config=config)).config == config
+
+
+async def test_a_listing_reads_nothing_large_and_a_claim_its_input_once(core: Core) -> None:
+    run = await core.placet.enqueue("agent", {"x": 1}, run_id="r1", thread_id="t1", metadata={"team": "a"})
+    (listed,) = await core.placet.runs()
+    assert listed == replace(run, input=None, config={}, context=None)
+    claim = await core.claim()
+    assert claim.run.input == {"x": 1}
+    await core.pause(claim, request(), checkpoint_id="c1")
+    await core.decide("a1")
+    claim = await core.claim()
+    assert (claim.run.input, claim.run.metadata) == (None, {"team": "a"})
+    await core.finish(claim)
+    (listed,) = await core.placet.runs(status="success")
+    assert (listed.result, (await core.placet.get("r1")).result) == (None, {"done": True})

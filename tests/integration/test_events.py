@@ -70,6 +70,18 @@ async def test_a_stream_ends_at_the_pause_that_the_run_stands_at(core: Core) -> 
     assert [event.type for event in await reading] == ["approval.decided", "run.resumed", "run.interrupted"]
 
 
+async def test_a_waiting_runs_events_take_no_more_room_than_they_need(core: Core) -> None:
+    """Redis gives a stream 4 KB at once; a reader that waits meanwhile misses nothing."""
+    await core.enqueue()
+    claim = await core.claim()
+    position = (await core.placet.get("r1")).last_event
+    reading = asyncio.create_task(core.events.after("r1", position, block_ms=UNTIL_READY * 1000))
+    await core.pause(claim, request())
+    assert [event.type for event in await reading] == ["run.interrupted"]
+    assert await core.redis.memory_usage(core.connection.keys("run_events", "r1")) < 1500
+    assert [event.id for event in await collect(core, until="pause")] == [1, 2, 3]
+
+
 async def test_a_retried_runs_stream_goes_past_its_first_end(core: Core) -> None:
     await core.enqueue()
     await core.fail(await core.claim())

@@ -236,6 +236,16 @@ async def test_encrypted_at_rest(redis: Redis) -> None:
         await saver.aget_tuple(thread("plain"))
 
 
+async def test_damaged_data_is_one_clear_error(redis: Redis) -> None:
+    saver, key = RedisSaver(redis), Keys()("checkpoint", "t")
+    await say(saver, "first")
+    stored: dict[Any, Any] = await redis.hgetall(key)
+    element = next(name for name in stored if name[:1] == b"e")
+    await redis.hset(key, element, stored[element][:-3])
+    with pytest.raises(UnreadableCheckpoint, match="damaged"):
+        await saver.aget_tuple(thread())
+
+
 async def test_encryption_without_its_package_names_the_extra(
     redis: Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:

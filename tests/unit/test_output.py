@@ -117,6 +117,13 @@ def test_a_call_that_may_have_run_says_what_each_decision_means() -> None:
     ]
 
 
+def test_details_say_what_waits_for_another_deployment() -> None:
+    why = "node 'ask', where it waits, is gone"
+    assert f"incompatible  {why}" in printed(approval_details(an_approval(incompatible=why)))
+    assert f"incompatible  {why}" in printed(run_details(a_run(status="pending", incompatible=why)))
+    assert "incompatible" not in printed(run_details(a_run()))
+
+
 def test_an_edit_shows_what_was_asked_and_what_was_decided() -> None:
     decision = {"type": "edit", "edited_action": {"name": "refund", "args": {"amount": 21.0}}}
     edited = an_approval(status="decided", decision=decision, decided_by="alice", decided_at=NOW)

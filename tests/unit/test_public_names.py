@@ -51,7 +51,7 @@ def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
 
 
 def test_the_sync_client_has_every_method_of_the_async_one() -> None:
-    methods = {name for name in vars(placet.Placet) if not name.startswith("_")}
+    methods = {name for name in dir(placet.Placet) if not name.startswith("_")}
     assert {name for name in vars(placet.PlacetSync) if not name.startswith("_")} == methods
     for name in methods - {"connect"}:
         assert getattr(placet.PlacetSync, name).__doc__ == getattr(placet.Placet, name).__doc__

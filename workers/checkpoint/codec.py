@@ -1,4 +1,4 @@
-"""Values to bytes and back: serialized, list elements apart by digest, encrypted when a key is given."""
+"""Values to bytes and back: serialized, list elements apart by digest, deflated, encrypted with a key."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 
+from ..compact import compact, expand
 from ..errors import InvalidSettings, UnreadableCheckpoint
 from .layout import DIGEST_SIZE, Record, Typed, Write, frame, unframe
 
@@ -83,7 +84,7 @@ class Codec:
     def load_typed(self, typed: Typed) -> Any:
         """Make a value again."""
         if self._cipher is None:
-            return self._plain.loads_typed(typed)
+            return self._loads(*typed)
         kind, encrypted, cipher_name = typed[0].partition("+")
         if not encrypted:
             # LangGraph's serializer would take it: whoever writes to Redis could forge a checkpoint
@@ -92,16 +93,24 @@ class Codec:
             data = self._cipher.decrypt(cipher_name, typed[1])
         except ValueError as exc:
             raise UnreadableCheckpoint(f"it cannot be decrypted with this key: {exc}") from exc
-        return self._plain.loads_typed((kind, data))
+        return self._loads(kind, data)
+
+    def _loads(self, kind: str, data: bytes) -> Any:
+        try:
+            plain = expand(data)
+        except ValueError as exc:
+            raise UnreadableCheckpoint(f"its data is damaged: {exc}") from exc
+        return self._plain.loads_typed((kind, plain))
 
     def _digest(self, typed: Typed) -> bytes:
         return blake2b(frame(typed), digest_size=DIGEST_SIZE, key=self._secret).digest()
 
     def _seal(self, typed: Typed) -> Typed:
+        kind, data = typed[0], compact(typed[1])
         if self._cipher is None:
-            return typed
-        cipher_name, data = self._cipher.encrypt(typed[1])
-        return f"{typed[0]}+{cipher_name}", data
+            return kind, data
+        cipher_name, sealed = self._cipher.encrypt(data)
+        return f"{kind}+{cipher_name}", sealed
 
 
 def encrypted(serde: SerializerProtocol, key: str) -> tuple[EncryptedSerializer, bytes]:

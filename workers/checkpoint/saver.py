@@ -223,7 +223,7 @@ class RedisSaver(ThreadsSaver):
     def get_next_version(self, current: str | None, channel: None) -> str:  # noqa: ARG002 - LangGraph's name
         """Return a version after `current`, unlike any that another process takes."""
         number = 0 if current is None else int(str(current).partition(".")[0])
-        return f"{number + 1:032}.{secrets.token_hex(8)}"
+        return f"{number + 1:08}.{secrets.token_urlsafe(6)}"
 
 
 def _pending(codec: Codec, writes: Sequence[bytes]) -> list[tuple[str, str, Any]]:

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Literal
 
 from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import NoScriptError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from ..errors import StoreUnavailable
+from ..state.batches import Batches
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from redis.asyncio import Redis
     from redis.commands.core import AsyncScript
-
-CALL_SECONDS = 10
-"""What one script may take, its way there and back included."""
 
 Fenced = Literal["put", "put_writes", "delete", "copy", "sweep"]
 Open = Literal["get", "index", "history"]
@@ -34,7 +30,7 @@ class Scripts:
     def __init__(self, redis: Redis) -> None:
         sources: dict[str, str] = {name: source("fence", "head", name) for name in _FENCED}
         sources |= {name: source("head", name) for name in _OPEN}
-        self._redis = redis
+        self._batches = Batches(redis)
         self._scripts = {name: redis.register_script(source) for name, source in sources.items()}
 
     async def run(self, name: Fenced | Open, keys: Sequence[str], args: Sequence[Any]) -> Any:
@@ -43,22 +39,17 @@ class Scripts:
         Raises:
             StoreUnavailable: when Redis does not answer.
         """
-        return await call(self._redis, self._scripts[name], keys, args)
+        return await call(self._batches, self._scripts[name], keys, args)
 
 
-async def call(redis: Redis, script: AsyncScript, keys: Sequence[str], args: Sequence[Any]) -> Any:
+async def call(batches: Batches, script: AsyncScript, keys: Sequence[str], args: Sequence[Any]) -> Any:
     """Run a script.
 
     Raises:
         StoreUnavailable: when Redis does not answer.
     """
     try:
-        async with asyncio.timeout(CALL_SECONDS):
-            try:
-                return await script(keys=keys, args=args)
-            except NoScriptError:
-                # somebody empties the server's script cache all the time: send the whole text
-                return await redis.eval(script.script, len(keys), *keys, *args)  # type: ignore[arg-type]
+        return await batches.call(script, keys, args)
     except (RedisConnectionError, RedisTimeoutError, OSError) as exc:
         raise StoreUnavailable(f"Redis does not answer: {exc}") from exc
 

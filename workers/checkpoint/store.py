@@ -18,6 +18,7 @@ from langgraph.store.base import (
 )
 
 from ..errors import InvalidSettings
+from ..state.batches import Batches
 from ..state.keys import Keys, lua_prelude
 from .codec import Codec, encrypted
 from .scripts import call, source
@@ -90,7 +91,7 @@ class RedisStore(LoopBound, BaseStore):
         serde = serde or CheckpointSerde(allowed_types=parse_allowed_types(allowed_types))
         self._codec = Codec(encrypted(serde, encryption_key)[0] if encryption_key else serde, b"")
         self._prefix = [Keys(namespace).prefix]
-        self._redis = redis
+        self._batches = Batches(redis)
         self._script = redis.register_script(lua_prelude() + source("store"))
         self._bind()
 
@@ -138,7 +139,7 @@ class RedisStore(LoopBound, BaseStore):
         reply = None
         while args and reply is None:
             # None: there are more expired items than one call removes
-            reply = await call(self._redis, self._script, self._prefix, args)
+            reply = await call(self._batches, self._script, self._prefix, args)
         return reply or []
 
     def _put(self, op: PutOp) -> list[Any]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+from base64 import b64decode, b64encode
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from ..errors import AlreadyDecided, ChangedSinceSeen, NotFound, NotPending
+from ..compact import compact, expand
+from ..errors import AlreadyDecided, ChangedSinceSeen, NotFound, NotPending, ThreadExpired
 from .connection import moment, wake_ups
 
 if TYPE_CHECKING:
@@ -64,6 +66,8 @@ class Approval(ApprovalRequest):
     decided_by: str | None
     created_at: datetime
     decided_at: datetime | None
+    incompatible: str = ""
+    """Why the deployed graph could not take the run on, while it waits for one that can."""
 
 
 class Approvals:
@@ -122,6 +126,7 @@ class Approvals:
 
         Raises:
             NotFound, AlreadyDecided, NotPending, ChangedSinceSeen: for the first request that refuses.
+            ThreadExpired: when the checkpoints of a run are gone; the run has ended then.
         """
         args: list[str] = []
         for one in checked:
@@ -136,6 +141,8 @@ class Approvals:
             raise NotPending(facts[0], facts[1], facts[2])
         if tag == "changed":
             raise ChangedSinceSeen(facts[0])
+        if tag == "gone":
+            raise ThreadExpired(facts[0], facts[1])
         return wake_ups(reply)
 
 
@@ -148,15 +155,16 @@ class CheckedDecision:
     decision: dict[str, Any]
 
 
-_TEXTS = ("id", "interrupt_id", "kind", "mode", "description", "digest")
-_JSON = ("args", "value", "allowed", "response_schema")
+_TEXTS = ("id", "interrupt_id", "kind", "mode", "digest")
+_SHOWN = ("description", "args", "value", "allowed", "response_schema", "count")
+"""What no script reads: one field, for each costs some 50 bytes beside what it holds."""
 
 
 def request_record(request: ApprovalRequest) -> dict[str, str]:
     """A request as the texts of its hash."""
     record = {name: getattr(request, name) for name in _TEXTS}
-    record |= {name: json.dumps(getattr(request, name)) for name in _JSON}
-    record |= {"index": str(request.index), "count": str(request.count)}
+    shown = json.dumps({name: getattr(request, name) for name in _SHOWN}, separators=(",", ":"))
+    record |= {"shown": b64encode(compact(shown.encode())).decode(), "index": str(request.index)}
     record |= {"tool": request.tool or "", "tool_call_id": request.tool_call_id or ""}
     return record
 
@@ -164,14 +172,11 @@ def request_record(request: ApprovalRequest) -> dict[str, str]:
 def approval_of(record: Mapping[bytes, bytes]) -> Approval:
     """Read a request's hash."""
     text = {name.decode(): value.decode() for name, value in record.items()}
+    shown = json.loads(expand(b64decode(text["shown"])))
     return Approval(
         **{name: text[name] for name in _TEXTS},  # type: ignore[arg-type]
-        args=json.loads(text["args"]),
-        value=json.loads(text["value"]),
-        allowed=tuple(json.loads(text["allowed"])),
-        response_schema=json.loads(text["response_schema"]),
+        **{**shown, "allowed": tuple(shown["allowed"])},
         index=int(text["index"]),
-        count=int(text["count"]),
         tool=text["tool"] or None,
         tool_call_id=text["tool_call_id"] or None,
         run_id=text["run_id"],
@@ -185,4 +190,5 @@ def approval_of(record: Mapping[bytes, bytes]) -> Approval:
         decided_by=text["decided_by"] or None,
         created_at=moment(text["created_at"]),
         decided_at=moment(text["decided_at"]) if text["decided_at"] else None,
+        incompatible=text.get("incompatible", ""),
     )

@@ -17,25 +17,30 @@ from redis.asyncio.retry import Retry
 from redis.backoff import ExponentialBackoff
 
 from ..errors import LeaseLost, NotConnected, StoreUnavailable
+from .batches import Batches
 from .keys import Keys, lua_prelude
+from .workers import alive_seconds
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable
+    from collections.abc import AsyncIterator, Awaitable, Sequence
 
     from redis.commands.core import AsyncScript
 
     from ..settings import Settings
 
+ASK_AGAIN_MS = 600_000
+"""When a fleet whose graph did not fit a run is asked again: a fingerprint does not show everything."""
 RESEND_MS = 3_000
 """How long a wake-up may stay unclaimed before it is sent again; doubled each time."""
 READ_RETRIES = 5
 """Of a read and, within each, of the connection: some 8 s in all before the store counts as away."""
-CALL_SECONDS = 10
-"""What one script may take, its way there and back included."""
 READ_SECONDS = 15
 """What a read may take, its repetitions and its waiting for something to read included."""
 NO_LIMIT = 2**31
+SUSPECT_MS = 600_000
+"""How long a run that has outlived a worker is kept from others like it, in each segment."""
 APPROVALS_STREAM_MAX = 100_000
+STOPS_MAX = 1_000
 TOMBSTONE_SECONDS = 30 * 86_400
 
 Text = str | bytes | int | float
@@ -71,6 +76,7 @@ class Connection:
         self._redis = redis
         self._reader = reader
         self._blocking = blocking
+        self._once, self._repeated = Batches(redis), Batches(reader)
         self._pid = os.getpid()
         self._closed = False
         self.settings = settings
@@ -154,11 +160,12 @@ class Connection:
         """
         script = self._scripts.get(name)
         if script is None:
-            script = self.redis.register_script(self._constants + _source(name))
+            script = self._redis.register_script(self._constants + _source(name))
             self._scripts[name] = script
+        self._usable(self._redis)
+        calls = self._repeated if again else self._once
         try:
-            async with asyncio.timeout(CALL_SECONDS):
-                reply = await self._evaluate(script, args, self.reader if again else self.redis)
+            reply: list[Any] = await calls.call(script, [self.keys.prefix], args)
         except (exceptions.OutOfMemoryError, exceptions.ReadOnlyError) as error:
             raise StoreUnavailable(f"Redis at {_shown(self.settings.redis_url)}: {error}") from error
         except exceptions.ResponseError as error:
@@ -169,15 +176,6 @@ class Connection:
             raise
         except (exceptions.ConnectionError, exceptions.TimeoutError, OSError) as error:
             raise StoreUnavailable(f"Redis at {_shown(self.settings.redis_url)}: {error}") from error
-        return reply
-
-    async def _evaluate(self, script: AsyncScript, args: tuple[Text, ...], client: Redis) -> list[Any]:
-        reply: list[Any]
-        try:
-            reply = await script(keys=[self.keys.prefix], args=args, client=client)
-        except exceptions.NoScriptError:
-            # somebody empties the server's script cache all the time: send the whole text
-            reply = await client.eval(script.script, 1, self.keys.prefix, *args)  # type: ignore[arg-type]
         return reply
 
     async def read(self, command: Awaitable[Any]) -> Any:
@@ -192,8 +190,11 @@ class Connection:
         except (exceptions.ConnectionError, exceptions.TimeoutError, OSError) as error:
             raise StoreUnavailable(f"Redis at {_shown(self.settings.redis_url)}: {error}") from error
 
-    async def records(self, index: str, kind: str) -> AsyncIterator[dict[bytes, bytes]]:
-        """Read the hashes that a sorted set lists, highest score first, a page at a time."""
+    async def records(
+        self, index: str, kind: str, fields: Sequence[str] = ()
+    ) -> AsyncIterator[dict[bytes, bytes]]:
+        """Read the hashes that a sorted set lists, or `fields` of them, highest score first, by pages."""
+        names = [name.encode() for name in fields]
         # pages by score: by rank, a member that leaves meanwhile would move another past the reader
         bound: float | str = "+inf"
         at_bound: set[bytes] = set()
@@ -204,9 +205,17 @@ class Connection:
             )
             pipeline = self.reader.pipeline(transaction=False)
             for key, _ in page:
-                if key not in at_bound:
+                if key in at_bound:
+                    continue
+                if fields:
+                    pipeline.hmget(self.keys(kind, key.decode()), names)
+                else:
                     pipeline.hgetall(self.keys(kind, key.decode()))
-            for record in await self.read(pipeline.execute()):
+            for reply in await self.read(pipeline.execute()):
+                record = reply
+                if fields:
+                    found = zip(names, reply, strict=True)
+                    record = {name: value for name, value in found if value is not None}
                 if record:
                     yield record
             if len(page) < count:
@@ -228,7 +237,11 @@ def _constants(settings: Settings) -> str:
         "EVENTS_MAX": settings.events_max,
         "EVENTS_KEEP_SECONDS": max(1, int(settings.events_keep_seconds)),
         "APPROVALS_STREAM_MAX": APPROVALS_STREAM_MAX,
+        "STOPS_MAX": STOPS_MAX,
         "RESEND_MS": RESEND_MS,
+        "SUSPECT_MS": SUSPECT_MS,
+        "ASK_AGAIN_MS": ASK_AGAIN_MS,
+        "ALIVE_MS": int(alive_seconds(settings.reconcile_seconds) * 1000),
         "TOMBSTONE_SECONDS": TOMBSTONE_SECONDS,
     }
     return "".join(f"local {name} = {value}\n" for name, value in values.items())

@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, cast
 
+from ..compact import expand
 from .connection import moment
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ EventType = Literal[
     "run.parked",
     "run.given_back",
     "run.recovered",
+    "run.incompatible",
     "run.ended",
     "run.retried",
     "approval.decided",
@@ -30,6 +32,7 @@ EventType = Literal[
     "updates",
     "messages",
     "custom",
+    "cut",
     "resync",
 ]
 
@@ -39,7 +42,8 @@ class Event:
     """One thing that happened to a run.
 
     `run.interrupted` lists the pause under `data["interrupts"]`: id, value and response schema, and
-    the approval requests made of it. `resync` means that events before it were trimmed: read the run.
+    the approval requests made of it. `cut` stands for an event that was too large, and says its type, its
+    size in bytes and how it begins. `resync` means that events before it were trimmed: read the run.
     """
 
     id: int
@@ -88,12 +92,13 @@ def resync(run: Run, position: int) -> Event:
 
 def event_of(run_id: str, position: bytes, fields: Mapping[bytes, bytes]) -> Event:
     """Read one entry of a run's stream."""
-    text = {name.decode(): value.decode() for name, value in fields.items()}
+    data = fields[b"data"]
+    text = {name.decode(): value.decode() for name, value in fields.items() if name != b"data"}
     return Event(
         id=int(position.split(b"-")[0]),
         run_id=run_id,
         type=cast("EventType", text["type"]),
-        data=json.loads(text["data"]),
+        data=json.loads(data if data[:1] == b"{" else expand(data)),  # the scripts' own are plain
         at=moment(text["at"]),
         attempt=int(text["attempt"]),
         ns=tuple(text["ns"].split("|")) if text["ns"] else (),

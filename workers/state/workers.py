@@ -28,7 +28,12 @@ class WorkerSeen:
 
     def alive(self, *, reconcile_seconds: float) -> bool:
         """Whether it can still be taken to live: each look of its reconciler is a sign of life."""
-        return self.seconds_ago <= max(_LEAST_SECONDS, _LOOKS * reconcile_seconds)
+        return self.seconds_ago <= alive_seconds(reconcile_seconds)
+
+
+def alive_seconds(reconcile_seconds: float) -> float:
+    """How long after its last look a worker is still taken to live."""
+    return max(_LEAST_SECONDS, _LOOKS * reconcile_seconds)
 
 
 async def workers_seen(redis: Redis, keys: Keys) -> list[WorkerSeen]:

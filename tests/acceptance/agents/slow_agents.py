@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from acceptance_effects import barrier, is_open, logged
@@ -14,6 +16,7 @@ from tool_agents import gate, look_up, mail, report
 
 from placet.middleware import idempotent
 from placet.middleware.testing import Call, ScriptedModel, Step
+from placet.middleware.timeout import ToolTimeoutMiddleware
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,6 +41,16 @@ def slow_thread(barrier_name: str) -> str:
         return f"passed {barrier_name}"
 
 
+@tool
+async def stubborn(barrier_name: str) -> str:
+    """Block at a barrier, deaf to cancellation."""
+    with logged("stubborn", barrier=barrier_name):
+        while not is_open(barrier_name):
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(0.01)
+        return f"passed {barrier_name}"
+
+
 def _name(messages: Sequence[BaseMessage]) -> str:
     return next(message.text for message in reversed(messages) if isinstance(message, HumanMessage))
 
@@ -48,6 +61,10 @@ def _call(messages: Sequence[BaseMessage]) -> Step:
 
 def _call_thread(messages: Sequence[BaseMessage]) -> Step:
     return Step("working", calls=[Call("slow_thread", {"barrier_name": _name(messages)})])
+
+
+def _call_stubborn(messages: Sequence[BaseMessage]) -> Step:
+    return Step("working", calls=[Call("stubborn", {"barrier_name": _name(messages)})])
 
 
 def _call_two(messages: Sequence[BaseMessage]) -> Step:
@@ -81,8 +98,12 @@ _gate = HumanInTheLoopMiddleware(
 
 slow_tool = create_agent(_model, tools=[slow])
 gated_slow_tool = create_agent(_model, tools=[slow], middleware=[_gate])
+gated_brief_tool = create_agent(
+    _model, tools=[slow], middleware=[_gate, ToolTimeoutMiddleware(timeout_seconds=0.2, tools=[slow])]
+)
 slow_model = create_agent(ScriptedModel(script=[_slowly]))
 slow_thread_tool = create_agent(ScriptedModel(script=[_call_thread, _report]), tools=[slow_thread])
+stubborn_tool = create_agent(ScriptedModel(script=[_call_stubborn, _report]), tools=[stubborn])
 slow_sibling = create_agent(ScriptedModel(script=[_call_two, report]), tools=[slow, look_up])
 slow_per_call = create_agent(
     ScriptedModel(script=[_call_both, report]),

@@ -13,6 +13,7 @@ for _, run in ipairs(redis.call('ZRANGE', K.thread_runs(thread), 0, -1)) do
 end
 existed = redis.call('DEL', K.checkpoint(thread)) + existed
 redis.call('DEL', K.thread(thread))
+redis.call('ZREM', K.idle, thread)
 if existed > 0 then
   redis.call('HSET', K.thread(thread), 'deleted_at', int(NOW))
   redis.call('EXPIRE', K.thread(thread), TOMBSTONE_SECONDS)

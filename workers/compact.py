@@ -1,0 +1,82 @@
+"""Stored data made smaller: deflated with a dictionary of what the data of agents is full of."""
+
+from __future__ import annotations
+
+import zlib
+
+_PLAIN, _DEFLATED = b"\0", b"\1"  # JSON text begins with neither
+_LEAST, _MOST = 48, 65_536
+"""Bytes worth a try; more would hold up the event loop."""
+_WINDOW, _MEMORY, _LEVEL = -12, 5, 3  # a small window: setting up a large one takes longer than the work
+
+# part of the format: data that was written with it can be read with it alone, so never change it; what is
+# most frequent stands last
+_WORDS = b"".join(
+    (
+        b'"additionalProperties":false},"enum":["default":"minimum":"maxLength":"items":"array","boolean","null"',
+        b'{"oneOf":[{"type":"object","properties":{"type":{"const":"approve"}},"required":["type"],',
+        b'{"type":{"const":"edit"},"edited_action":{"type":"object","properties":{"name":{"const":"",',
+        b'"args":{"description":"properties":{"":{"title":"","type":"string"},"":{"title":"","type":"number"}},',
+        b'"required":[""],"title":"","type":"object"}},"required":["name","args"],"additionalProperties":false}},',
+        b'"required":["type","edited_action"],"additionalProperties":false},{"type":"object","properties":',
+        b'{"type":{"const":"reject"},"message":{"type":"string"}},"required":["type"],"additionalProperties":',
+        b'false},{"type":"object","properties":{"type":{"const":"respond"},"message":{"type":"string"}},',
+        b'"required":["type","message"],"additionalProperties":false}]}',
+        b'{"interrupts":[{"id":"","value":{"action_requests":[{"name":"","args":{"":"","":0},"description":',
+        b"\"Tool execution requires approval\\n\\nTool: \\nArgs: {'': '', '': 0}\"}],\"review_configs\":",
+        b'[{"action_name":"","allowed_decisions":["approve","edit","reject","respond"]}]},"response_schema":',
+        b'null}],"approvals":["","wake_at_ms":null}{"node":"model","message":{"content":"","id":"lc_run--019',
+        b'"tool_call_chunks":[{"name":"","args":"{\\"\\": \\"\\", \\"\\": }","index":0,"type":',
+        b'"tool_call_chunk"}]}},"chunk_position":"last"}}{"tools":{"messages":[{"content":"","status":"success","artifact":null',
+        b'{"model":{"messages":[{"content":"","additional_kwargs":{},"response_metadata":{},"type":"ai","name":',
+        b'null,"id":"lc_run--019","tool_calls":[{"name":"","args":{"":""},"id":"call_","type":"tool_call"}],',
+        b'"invalid_tool_calls":[],"usage_metadata":null}]}}',
+        b"\xa5tuple\x91\x93\xaflanggraph.types\xa9Interrupt\x83\xa5value\x82\xafaction_requests\x91\x83\xa4name",
+        b"\xa4args\x82\xabdescription\xaereview_configs\x91\x82\xabaction_name\xb1allowed_decisions\x94\xa7approve",
+        b"\xa4edit\xa6reject\xa7respond\xa2id\xd9 \xafresponse_schema\xc0",
+        b"\x92\x86\xa1v\x04\xa2ts\xd9 2026-12-01T00:00:00.000000+00:00\xa2id\xd9$1f1\xb0channel_versions\x84",
+        b"\xa9__start__\xb100000001.\xaabranch:to:\xafbranch:to:model\xb100000002.\xafbranch:to:tools\xa8messages",
+        b"\xadversions_seen\x83\xa9__input__\x80\xa9__start__\x81\xa9__start__\xb100000001.\xa5model\x81\xa5tools\x81",
+        b"\xad__interrupt__\xb0updated_channels\x92\xa8messages\x85\xa6source\xa5input\xa4loop\xa4step\x01\xa7parents",
+        b"\x80\xaels_integration\xb6langchain_create_agent\xa6run_id\xd9 ",
+        b"\xbdlangchain_core.messages.human\xacHumanMessage\x86\xa7content\xd9\xa4role\xa4user\xa5human\x91\x83",
+        b"\xbblangchain_core.messages.tool\xabToolMessage\x89\xactool_call_id\xaacall_\xa8artifact\xc0\xa6status",
+        b"\xa7success\xa4tool",
+        b"\x96\xbalangchain_core.messages.ai\xa9AIMessage\x89\xa7content\xa0\xb1additional_kwargs\x80",
+        b"\xb1response_metadata\x80\xa4type\xa2ai\xa4name\xc0\xa2id\xd9,lc_run--019\xaatool_calls\x91\x84\xa4name",
+        b"\xa4args\x82\xa2id\xaacall_\xa4type\xa9tool_call\xb2invalid_tool_calls\x90\xaeusage_metadata\xc0\x80",
+        b"\x98\xb1additional_kwargs\xa7content\xa2id\xb2invalid_tool_calls\xa4name\xb1response_metadata",
+        b"\xaatool_calls\xaeusage_metadata\xc0",
+    )
+)
+
+
+def compact(data: bytes) -> bytes:
+    """Make bytes smaller if that can be done in no time; `expand` gives them back."""
+    if _LEAST <= len(data) <= _MOST:
+        deflate = zlib.compressobj(_LEVEL, zlib.DEFLATED, _WINDOW, _MEMORY, zlib.Z_DEFAULT_STRATEGY, _WORDS)
+        deflated = deflate.compress(data) + deflate.flush()
+        if len(deflated) < len(data):
+            return _DEFLATED + deflated
+    return _PLAIN + data
+
+
+def expand(data: bytes) -> bytes:
+    """Give back what `compact` was given.
+
+    Raises:
+        ValueError: when it was not made by `compact`, or is damaged.
+    """
+    mark, rest = data[:1], data[1:]
+    if mark == _PLAIN:
+        return rest
+    if mark != _DEFLATED:
+        raise ValueError("it begins with an unknown mark")
+    inflate = zlib.decompressobj(_WINDOW, zdict=_WORDS)
+    try:
+        made = inflate.decompress(rest, _MOST)
+    except zlib.error as error:
+        raise ValueError(str(error)) from None
+    if not inflate.eof:
+        raise ValueError("it is cut off, or too long")
+    return made
