@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from contextvars import ContextVar
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from .shared import RunContext
 
 T = TypeVar("T")
+
+LOOP_SECONDS = 10.0
+"""How long a sync tool call waits for the shared state's event loop to turn before it takes it for blocked."""
 
 
 class ToolLedgerMiddleware(AgentMiddleware[Any, Any, Any]):
@@ -187,9 +191,12 @@ def _wait(coroutine: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop | N
         running = asyncio.get_running_loop()
     except RuntimeError:
         running = None
-    if running is not None:
-        coroutine.close()
-        raise RuntimeError("a synchronous tool call would block the event loop it is made on: use ainvoke")
-    if loop is None:
+    if running is None and loop is None:
         return asyncio.run(coroutine)
-    return asyncio.run_coroutine_threadsafe(coroutine, loop).result()
+    turning = threading.Event()
+    if running is None and loop is not None:
+        loop.call_soon_threadsafe(turning.set)
+        if turning.wait(LOOP_SECONDS):
+            return asyncio.run_coroutine_threadsafe(coroutine, loop).result()
+    coroutine.close()
+    raise RuntimeError("an agent was invoked synchronously on an event loop, which it blocks: use ainvoke")

@@ -690,6 +690,31 @@ async def test_sync_tools_in_a_thread_know_their_key(drive: Any, world: World) -
     assert len(texts(messages)[0]) == 32
 
 
+async def test_an_agent_that_blocks_the_event_loop_is_told(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An async tool that invokes an agent synchronously: it blocks the loop that the ledger needs."""
+    guard_tools()
+    monkeypatch.setattr("placet.middleware.ledger.LOOP_SECONDS", 0.1)
+
+    @tool
+    def pay() -> str:
+        """Pay."""
+        world.done.append("pay")
+        return "paid"
+
+    model = ScriptedModel(script=[Step(calls=[Call("pay")]), "end"])
+    agent = create_agent(model, [pay])
+    shared = InMemorySharedState()
+    shared.loop = asyncio.get_running_loop()
+    with (
+        run_context(RunContext(run_id="r", shared=shared, guarded=True)),
+        pytest.raises(RuntimeError, match="use ainvoke"),
+    ):
+        agent.invoke(HELLO)
+    assert world.done == []
+
+
 def test_a_synchronous_app_uses_it_by_hand(world: World) -> None:
     @tool
     def count() -> str:

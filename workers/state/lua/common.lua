@@ -303,7 +303,7 @@ local function finish(run, status, reason, outcome)
   redis.call('HDEL', K.run(run), 'wake_at', 'stop', 'stop_reason', 'deadline', 'time_left')
   redis.call('EXPIRE', K.run_events(run), EVENTS_KEEP_SECONDS)
   -- a run that failed can be retried, and then needs to know what it did
-  if status == 'success' or status == 'cancelled' then redis.call('DEL', K.run_ledger(run)) end
+  if status == 'success' or status == 'cancelled' then redis.call('UNLINK', K.run_ledger(run)) end
   redis.call('ZADD', K.ended, int(NOW), run)
   if redis.call('HINCRBY', K.thread(thread), 'open', -1) <= 0 then redis.call('ZADD', K.idle, int(NOW), thread) end
   note_kept(thread)
