@@ -289,6 +289,7 @@ async def test_a_listing_has_all_else(core: Core) -> None:
     await core.claim()
     await core.expire_lease()
     await core.fail(await core.claim())
+    await core.redis.hset(core.connection.keys("run", "r1"), mapping={"build": "b", "incompatible": "no"})
     whole = await core.placet.get("r1")
     blank = {"wake_at", "result"} | {field.name for field in fields(Run) if not getattr(whole, field.name)}
     assert blank == {"wake_at", "result", "input", "config", "metadata"}

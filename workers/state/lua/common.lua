@@ -308,16 +308,11 @@ local function finish(run, status, reason, outcome)
   redis.call('HSET', K.run(run), 'ended_at', int(NOW), 'due', '', 'reason', reason)
   redis.call('HDEL', K.run(run), 'wake_at', 'stop', 'stop_reason', 'deadline', 'time_left')
   redis.call('EXPIRE', K.run_events(run), EVENTS_KEEP_SECONDS)
-<<<<<<< ours
-=======
   -- a run that failed can be retried, and then needs to know what it did
   if status == 'success' or status == 'cancelled' then redis.call('UNLINK', K.run_ledger(run)) end
->>>>>>> theirs
   redis.call('ZADD', K.ended, int(NOW), run)
   if redis.call('HINCRBY', K.thread(thread), 'open', -1) <= 0 then redis.call('ZADD', K.idle, int(NOW), thread) end
   note_kept(thread)
-  -- a run that failed can be retried, and then needs to know what it did
-  if status == 'success' or status == 'cancelled' then redis.call('DEL', K.run_ledger(run)) end
   if redis.call('HGET', K.lease(thread), 'run_id') == run then release(thread) end
   -- an abnormal end may leave tool calls without a result: the next run on the thread mends that first
   if redis.call('HGET', K.thread(thread), 'last_run') == run then
