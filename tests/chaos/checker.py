@@ -86,7 +86,7 @@ def check(evidence: Evidence) -> Report:
         return int(1000 * max((one.seconds for one in taken if one.undisturbed == undisturbed), default=0))
 
     return Report(
-        runs=len(evidence.runs),
+        runs=len(evidence.plan.runs),
         faults=len(evidence.faults),
         seed=evidence.plan.seed,
         violations=violations,
