@@ -27,6 +27,8 @@ class Snapshot:
     lists: dict[str, list[str]]
     events: dict[str, list[int]]
     graphs: Hashes
+    ledgers: set[str]
+    """Runs that have one."""
 
     def zset(self, name: str) -> dict[str, float]:
         return self.zsets.get(name, {})
@@ -47,6 +49,7 @@ async def snapshot(redis: Any, namespace: str = "placet") -> Snapshot:
     zsets: dict[str, dict[str, float]] = {}
     lists: dict[str, list[str]] = {}
     events: dict[str, list[int]] = {}
+    ledgers: set[str] = set()
     seconds, micro = await redis.time()
     async for raw in redis.scan_iter(match=prefix + "*", count=1000):
         key = raw.decode()
@@ -56,6 +59,8 @@ async def snapshot(redis: Any, namespace: str = "placet") -> Snapshot:
             case "hash" if kind in hashes:
                 found = await redis.hgetall(key)
                 hashes[kind][of] = {k.decode(): v.decode() for k, v in found.items()}
+            case "hash" if kind == "run-ledger":
+                ledgers.add(of)
             case "zset":
                 zsets[name] = {k.decode(): s for k, s in await redis.zrange(key, 0, -1, withscores=True)}
             case "list":
@@ -72,6 +77,7 @@ async def snapshot(redis: Any, namespace: str = "placet") -> Snapshot:
         lists=lists,
         events=events,
         graphs=hashes["graph"],
+        ledgers=ledgers,
     )
 
 
@@ -79,6 +85,7 @@ async def check_consistency(redis: Any, namespace: str = "placet") -> Snapshot:
     """Fail if any two records disagree; returns what was looked at."""
     seen = await snapshot(redis, namespace)
     _check_indexes(seen)
+    assert seen.ledgers <= set(seen.runs)
     for run_id in seen.runs:
         _check_run(seen, run_id)
         _check_clock(seen, run_id)
@@ -131,15 +138,17 @@ def _check_run(seen: Snapshot, run_id: str) -> None:
         assert (run["status"] == "interrupted") == ("pending" in asked), (run, asked)
     if run["status"] in ENDED:
         assert asked == []
+    if run["status"] in ("success", "cancelled"):
+        assert run_id not in seen.ledgers
 
 
 def _check_clock(seen: Snapshot, run_id: str) -> None:
-    """A timeout's clock runs from the first start to the end, but for waits for people."""
+    """A timeout's clock runs from the first start to the end, but for waits for people and graphs."""
     run = seen.runs[run_id]
     assert ("stop" in run) == ("stop_reason" in run)
     assert ("stop" in run) <= (run["status"] == "running")
     begun = "timeout_ms" in run and run["segment"] != "0" and run["status"] not in ENDED
-    waits = run["status"] == "interrupted"
+    waits = run["status"] == "interrupted" or (run["status"] == "pending" and "incompatible" in run)
     again = "ended_at" not in run and "deadline" not in run and "time_left" not in run  # since a retry
     if begun and not (again and run["status"] == "pending"):
         assert ("time_left" in run, "deadline" in run) == (waits, not waits), run

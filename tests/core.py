@@ -12,11 +12,12 @@ import pytest
 from placet import Placet
 from placet.dispatch import Dispatcher
 from placet.errors import LeaseLost
-from placet.fingerprint import Fingerprint
+from placet.middleware.shared import CallId
 from placet.settings import Settings
 from placet.state.approvals import ApprovalRequest, Approvals, CheckedDecision
 from placet.state.connection import Connection
 from placet.state.events import Events
+from placet.state.fingerprints import Fingerprint
 from placet.state.leases import Claim, Leases
 from placet.state.runs import NewRun, Runs
 from placet.state.threads import Threads
@@ -25,6 +26,7 @@ from placet.state.timers import Timers
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from placet.middleware.shared import CallRecord
     from placet.state.approvals import ApprovalKind, ApprovalMode
     from placet.state.connection import WakeUp
     from placet.state.runs import Run, RunError
@@ -33,6 +35,7 @@ ALLOWED = {
     "tool_call": ("approve", "edit", "reject", "respond"),
     "question": ("answer",),
     "breakpoint": ("approve", "reject"),
+    "unknown_call": ("approve", "respond", "reject"),
 }
 
 
@@ -70,6 +73,7 @@ def request(
         "tool_call": "batched",
         "question": "raw",
         "breakpoint": "static",
+        "unknown_call": "own",
     }
     given: dict[str, Any] = {
         "mode": modes[kind],
@@ -90,6 +94,11 @@ def request(
         count=count,
         **{**given, **changes},
     )
+
+
+def call_id(approval_id: str = "a1", *, tool: str = "pay") -> CallId:
+    """The call that a request is about."""
+    return CallId(f"key-{approval_id}", tool, f"call-{approval_id}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,6 +150,10 @@ class Core:
             for one in approval_ids
         ]
         return await self.approvals.decide(checked, reviewer=reviewer)
+
+    async def start_call(self, claim: Claim, approval_id: str = "a1", *, attempt: int = 1) -> CallRecord:
+        """Start the call that a request was about, as its tool does."""
+        return await self.leases.shared(claim).start_call("r1", call_id(approval_id), attempt=attempt)
 
     async def finish(
         self, claim: Claim, status: str = "success", *, reason: str = "", error: RunError | None = None
@@ -200,6 +213,13 @@ class Core:
             await self.leases.append(claim, [("custom", "", json.dumps("late"))], batch=1, progressed=True)
         with pytest.raises(LeaseLost):
             await self.leases.repaired(claim)
+        ledger, call = self.leases.shared(claim), call_id()
+        with pytest.raises(LeaseLost):
+            await ledger.start_call(claim.run.id, call, attempt=1)
+        with pytest.raises(LeaseLost):
+            await ledger.end_call(claim.run.id, call, attempt=1, start=1, state="done", outcome="succeeded")
+        with pytest.raises(LeaseLost):
+            await ledger.withdraw_call(claim.run.id, call, attempt=1, start=1)
 
 
 @asynccontextmanager

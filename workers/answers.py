@@ -31,16 +31,22 @@ def answer_of(mode: str, decisions: Sequence[dict[str, Any]]) -> Any:
 def resume_map(answers: Iterable[Answer]) -> dict[str, Any]:
     """Join delivered decisions into what LangGraph is resumed with: interrupt id to answer.
 
-    `answers` hold all decisions of each of their interrupts; those on static breakpoints answer nothing.
+    `answers` hold all decisions of each of their interrupts. Those on static breakpoints answer nothing;
+    those on pauses of our own never go through LangGraph, which would hand them to whoever asks next.
     """
     by_interrupt: dict[str, list[Answer]] = {}
     for answer in sorted(answers, key=lambda one: one.index):
-        if answer.mode != "static":
+        if answer.mode not in ("static", "own"):
             by_interrupt.setdefault(answer.interrupt_id, []).append(answer)
     return {
         interrupt_id: answer_of(parts[0].mode, [part.decision for part in parts])
         for interrupt_id, parts in by_interrupt.items()
     }
+
+
+def own_answers(answers: Iterable[Answer]) -> dict[str, dict[str, Any]]:
+    """Decisions on pauses of our own, by interrupt id; the run's context carries them."""
+    return {answer.interrupt_id: answer.decision for answer in answers if answer.mode == "own"}
 
 
 def decisions_of_resume(

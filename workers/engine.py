@@ -8,11 +8,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import structlog
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.errors import GraphDrained
 from redis.exceptions import RedisError
 
+from placet.middleware.shared import RunContext, run_context
+
+from .answers import own_answers
+from .checkpoint.codec import encrypted
 from .encoding import dump_shown, size_of
 from .errors import (
+    EarlierToolError,
     IncompatibleGraph,
     LeaseLost,
     PlacetError,
@@ -22,6 +28,7 @@ from .errors import (
 )
 from .fingerprint import fingerprint
 from .segment import Finished, Paused, Segment, graph_config
+from .tool_guard import guard_tools
 
 if TYPE_CHECKING:
     from .dispatch import Dispatcher
@@ -72,6 +79,7 @@ class Engine:
         dispatcher: Dispatcher,
         settings: Settings,
     ) -> None:
+        guard_tools()
         self._agents = agents
         self._leases = leases
         self._approvals = approvals
@@ -159,12 +167,18 @@ class Engine:
             held.segment = Segment(claim=claim, graph=graph, leases=self._leases, approvals=self._approvals)
             if self._stopping:
                 held.segment.control.request_drain()
-            try:
-                end = await held.segment.drive()
-            except UnreadableCheckpoint as error:
-                if claim.run.segment == 1:
+            with run_context(self._run_context(claim, graph)) as run:
+                try:
+                    end = await held.segment.drive()
+                except UnreadableCheckpoint as error:
+                    await run.settled()
+                    if claim.run.segment == 1 or held.segment.begun:
+                        raise
+                    raise IncompatibleGraph(f"its state cannot be read: {error}") from error
+                except Exception:
+                    await run.settled()
                     raise
-                raise IncompatibleGraph(f"its state cannot be read: {error}") from error
+                await run.settled()
         if isinstance(end, Finished):
             return await self._finish(held, "success", result=end.result)
         return await self._pause(held, end, graph)
@@ -178,6 +192,19 @@ class Engine:
         if claim.run.segment == 1 and not await self._leases.is_served(name, queue=claim.run.queue):
             raise UnknownAgent(message)
         raise IncompatibleGraph(message)
+
+    def _run_context(self, claim: Claim, graph: Graph) -> RunContext:
+        saver: Any = graph.checkpointer
+        serde, key = saver.serde, self._settings.encryption_key
+        if key and not isinstance(serde, EncryptedSerializer):
+            serde, _ = encrypted(serde, key)
+        return RunContext(
+            run_id=claim.run.id,
+            shared=self._leases.shared(claim),
+            answers=own_answers(claim.answers),
+            serde=serde,
+            guarded=True,
+        )
 
     async def _pause(self, held: _Held, end: Paused, graph: Graph) -> str:
         shown = {
@@ -268,6 +295,7 @@ class Engine:
             held = {key: one for key, one in self._held.items() if not one.left}
             try:
                 lost, stopping = await self._leases.renew({key: one.claim.token for key, one in held.items()})
+                await self._give_back_left()
             except Exception as error:
                 known = isinstance(error, RetryableError)
                 if not failing and (held or not known):  # the reconciler tells of a store that is away
@@ -279,7 +307,6 @@ class Engine:
             else:
                 away, failing = failing, False
                 renewed = loop.time()
-                await self._give_back_left()
             gone = AWAY if failing or away else LOST
             for run_id, one in held.items():
                 why = gone if run_id in lost else CANCEL if run_id in stopping else one.why_cancelled
@@ -305,11 +332,16 @@ class Engine:
 
     async def _give_back_left(self) -> None:
         """Give back what could not be while the store was away: no worker died, no attempt counts."""
-        left, self._left = self._left, []
-        for claim in left:
-            with suppress(RetryableError):
+        while self._left:
+            claim = self._left.pop()
+            try:
                 wake_ups = await self._leases.give_back(claim, reason=AWAY, count_attempt=False)
-                self._dispatcher.send(wake_ups)
+            except LeaseLost:
+                continue  # another has it, and the store knows now that this worker had not died
+            except RetryableError:
+                self._left.append(claim)
+                return
+            self._dispatcher.send(wake_ups)
 
     def _stop_one(self, held: _Held, why: str) -> None:
         """Cancel; what has not ended a renewal later is left behind: its run ends without it."""
@@ -332,6 +364,8 @@ class Engine:
         """Commit the end of a run whose coroutine goes on; it can write nothing from then on."""
         try:
             await self._cancelled(held)
+        except LeaseLost:
+            log.warning("run.lost")
         except RetryableError as error:
             log.warning("run.left", error=str(error))
             held.left = held.committing = False  # once more, at a renewal to come
@@ -373,7 +407,7 @@ def run_error(error: BaseException) -> RunError:
         if note.startswith("During task with name '"):
             node = note.split("'")[1]
             break
-    name = type(error).__name__
+    name = error.type_name if isinstance(error, EarlierToolError) else type(error).__name__
     text = (str(error) or name).encode("utf-8", "backslashreplace").decode()
     if len(text) > MOST_ERROR_TEXT:
         text = text[:MOST_ERROR_TEXT] + f" … ({len(text)} characters)"

@@ -168,3 +168,31 @@ class UnstorableType(PermanentError):
 
 class UnreadableCheckpoint(PermanentError):
     """Raised when a stored checkpoint cannot be made again as it was written."""
+
+
+class OutcomeUnknown(PermanentError):
+    """Raised when a tool call may have run in a worker that died, and its `on_unknown` is `fail`."""
+
+    def __init__(self, tool: str, tool_call_id: str) -> None:
+        super().__init__(f"it is not known whether {tool!r} ran (call {tool_call_id}): it is not run again")
+        self.tool = tool
+        self.tool_call_id = tool_call_id
+
+
+class EarlierToolError(PermanentError):
+    """Raised in place of the error that ended an attempt at a tool call in a worker that died later.
+
+    Where that was one of Python's own exceptions, it is an instance of its class too.
+    """
+
+    def __init__(self, type_name: str, message: str) -> None:
+        super().__init__(message)
+        self.type_name = type_name
+
+
+class NoToolCall(PermanentError):
+    """Raised when the current tool call is asked for where none is under way."""
+
+
+class NoRun(PermanentError):
+    """Raised when middleware needs to know the run that is under way, and there is none."""

@@ -167,9 +167,17 @@ class Segment:
             return _Start(Command(resume=resume))
         return await self._start_from(await self._graph.aget_state(self._config), resume)
 
+    @property
+    def begun(self) -> bool:
+        """Whether the graph has taken its input, or its answers."""
+        return self._values is not None
+
     async def _match(self) -> None:
         """See that the run fits the graph, unless it was left by the same one."""
-        claim, run, own = self._claim, self._claim.run, fingerprint(self._graph)
+        claim, run = self._claim, self._claim.run
+        if run.segment == 1 and not run.incompatible:
+            return
+        own = fingerprint(self._graph)
         if run.segment > 1 and claim.graph != own.digest:
             stored = await self._leases.fingerprint(claim.graph) if claim.graph else None
             requests = await self._approvals.newest(status=None, run_id=run.id, limit=_MOST_REQUESTS)
@@ -200,9 +208,7 @@ class Segment:
             return await self._begin()  # its worker died before the input was written
         if not state.tasks:  # `next` would not do: it leaves out tasks whose writes are saved
             return self._finished(self._output(state))  # it ended, and that was not committed
-        # a task that has raised an interrupt has begun: the breakpoints before it are passed
-        stop = None if state.interrupts else await due_breakpoint(self._graph, state)
-        if stop is not None:
+        if stop := await due_breakpoint(self._graph, state):
             pause = pause_of(run_id=claim.run.id, agent=claim.run.agent, breakpoint_at=stop)
             approved = {a.interrupt_id for a in claim.answers if a.mode == "static"}
             if not approved & {request.interrupt_id for request in pause.requests}:

@@ -122,7 +122,7 @@ async def test_an_answer_during_a_segment_is_delivered_when_it_ends(core: Core) 
 async def test_an_answer_that_was_acknowledged_survives_a_killed_worker(core: Core) -> None:
     await core.paused(request("a1"), request("a2"))
     await core.decide("a1")
-    await core.claim()
+    await core.start_call(await core.claim())
     await core.decide("a2")
     await core.expire_lease()
 
@@ -130,7 +130,12 @@ async def test_an_answer_that_was_acknowledged_survives_a_killed_worker(core: Co
     answers = {a.approval_id: a.delivered for a in (await core.claim()).answers}
     assert answers == {"a1": True, "a2": False}
     told = dict(await core.told())
-    assert told["run.recovered"] == {"lost_worker": "w1", "may_run_again": ["a1"]}
+    assert told["run.recovered"] == {
+        "lost_worker": "w1",
+        "may_run_again": ["a1"],
+        "unknown_calls": [{"tool": "pay", "tool_call_id": "call-a1"}],
+    }
+    assert (await core.placet.approval("a1")).outcome == "unknown"
 
 
 async def test_a_decision_between_a_lease_that_ran_out_and_the_next_look_is_delivered(core: Core) -> None:
@@ -207,7 +212,9 @@ async def test_calls_of_one_model_message_wait_for_each_other(core: Core) -> Non
     first, second = request("a1", mode="per_call"), request("a2", mode="per_call")
     await core.paused(first, second)
     await core.decide("a1")
-    await core.pause(await core.claim(), second)
+    claim = await core.claim()
+    await core.start_call(claim)
+    await core.pause(claim, second)
 
     assert (await core.placet.approval("a1")).outcome == "started"
     await core.placet.cancel("r1")
@@ -221,7 +228,9 @@ async def test_outcomes_are_what_the_segment_saw(core: Core) -> None:
     await core.decide("a3", kind="respond")
     claim = await core.claim()
     assert (await core.placet.approval("a2")).outcome == "not_run"
-    assert (await core.placet.approval("a0")).outcome == "started"
+    assert (await core.placet.approval("q")).outcome == "started"
+    assert (await core.placet.approval("a0")).outcome == "none"
+    await core.start_call(claim, "a1")
     await core.pause(claim, request("a4"), outcomes={"a0": "failed", "a2": "succeeded", "unknown": "failed"})
 
     found = {one.id: one.outcome for one in await core.placet.approvals(status=None)}

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
     from .connection import Connection, WakeUp
 
-ApprovalKind = Literal["tool_call", "question", "breakpoint"]
+ApprovalKind = Literal["tool_call", "question", "breakpoint", "unknown_call"]
 ApprovalStatus = Literal["pending", "decided", "expired", "superseded", "cancelled"]
-ApprovalMode = Literal["batched", "per_call", "raw", "static"]
+ApprovalMode = Literal["batched", "per_call", "raw", "static", "own"]
 Outcome = Literal["none", "started", "succeeded", "failed", "unknown", "not_run"]
 
 

@@ -35,9 +35,9 @@ _TEMPLATES = {
     "run_events": "run-events:{}",  # stream, ids are 1-0, 2-0, …
     "run_events_copy": "run-events-copy",  # stream, while a script makes a smaller copy of one
     "run_approvals": "run-approvals:{}",  # zset: approval id -> created, ms
-    "run_ledger": "run-ledger:{}",  # what its tools have done
     "run_refusals": "run-refusals:{}",  # hash: fleet that could not take it on -> until when it is not asked
     "run_pause": "run-pause:{}",  # list: approval ids of the pause the run is in, in order
+    "run_ledger": "run-ledger:{}",  # hash: a tool call -> its attempts, JSON; call:attempt -> its result
     # one thread
     "thread": "thread:{}",  # hash: last_run, repair, rollback, open, kept, deleted_at, expired_at
     "thread_runs": "thread-runs:{}",  # zset: run id -> created, ms

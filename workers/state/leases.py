@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING, Any
 from ..compact import compact
 from .approvals import request_record
 from .connection import wake_ups
+from .ledger import RedisSharedState
 from .runs import run_of
 from .workers import workers_seen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from ..fingerprint import Fingerprint
     from ..settings import Settings
     from .approvals import ApprovalRequest
     from .connection import Connection, WakeUp
+    from .fingerprints import Fingerprint
     from .runs import Run, RunError
 
 
@@ -88,6 +89,10 @@ class Leases:
             rollback=tuple(json.loads(rollback)),
         )
         return claim, "claimed", wake_ups(reply)
+
+    def shared(self, claim: Claim) -> RedisSharedState:
+        """What middleware shares with other processes, fenced by the claim's token."""
+        return RedisSharedState(self._c, token=claim.token)
 
     async def renew(self, held: Mapping[str, int]) -> tuple[set[str], set[str]]:
         """Prolong the leases of runs (id to token); returns those that are lost and those to stop."""

@@ -35,6 +35,15 @@ Agents, by name in langgraph.json; those above the line take `{"messages": [huma
 |                 | returned as text and as artifact                                                  |
 | remembering     | a node counts the runs in the store, note(text="日本語") writes there, then one   |
 |                 | action: recall(), a sync tool that reads both; "done: visit 1: 日本語"            |
+| refunds         | no pause: refund(order="A-1"), which declares nothing and blocks, when it has had |
+|                 | its effect (the end in the log), at barrier refund; "done: refunded A-1"          |
+| gated_refunds   | one interrupt each for refund(order="A-1") and mail(to="bob", text="hello")       |
+| stopped_refunds | interrupt_before the tools, then as refunds                                       |
+| stopped_question | interrupt_before the tools, then as tool_question                                 |
+| delegated_refunds | tool delegate(), idempotent, runs refunds as a subagent                         |
+| retried_refunds | refunds in a retry of two more attempts; the first attempt fails                  |
+| wires           | no pause: wire(order="A-1"), as refund, whose runs fail if it is unknown          |
+| charges         | no pause: charge(order="A-1"), as refund, which looks into the log if unknown     |
 |-----------------|-----------------------------------------------------------------------------------|
 | questions       | interrupt("first?"), then interrupt({"ask": "second?"}) in one node; logs `ask`;  |
 |                 | state answers: both, in order                                                     |

@@ -14,6 +14,7 @@ from langchain_core.messages import BaseMessage, HumanMessage
 from langchain_core.tools import tool
 from tool_agents import gate, look_up, mail, report
 
+from placet.middleware import idempotent
 from placet.middleware.testing import Call, ScriptedModel, Step
 from placet.middleware.timeout import ToolTimeoutMiddleware
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 
 @tool
+@idempotent
 async def slow(barrier_name: str) -> str:
     """Block at a barrier."""
     with logged("slow", barrier=barrier_name):
@@ -30,6 +32,7 @@ async def slow(barrier_name: str) -> str:
 
 
 @tool
+@idempotent
 def slow_thread(barrier_name: str) -> str:
     """Block a thread at a barrier."""
     with logged("slow_thread", barrier=barrier_name):

@@ -88,7 +88,10 @@ for _, row in ipairs(pause.answers) do
   local kind = cjson.decode(row[5]).type
   if kind == 'reject' then settle(row[1], 'not_run', 'rejected')
   elseif kind == 'respond' then settle(row[1], 'not_run', 'responded')
-  else redis.call('HSET', K.approval(row[1]), 'outcome', 'started') end
+  -- a tool call starts when the ledger says so
+  elseif redis.call('HGET', K.approval(row[1]), 'kind') ~= 'tool_call' then
+    redis.call('HSET', K.approval(row[1]), 'outcome', 'started')
+  end
   redis.call('HSET', K.approval(row[1]), 'delivered', token)
 end
 -- one that waits for a matching graph goes on once that is found: it may be asked many times

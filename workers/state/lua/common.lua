@@ -20,14 +20,16 @@ local function announce(approval, what)
     'approval', approval, 'event', what, 'at', int(NOW))
 end
 
--- The clock of a run's timeout stands still while the run waits for people: it keeps what is left then.
+-- The clock of a run's timeout stands still while the run waits for people, or for a graph that fits: it keeps
+-- what is left then.
 local function set_clock(run, to)
-  local r = redis.call('HMGET', K.run(run), 'deadline', 'time_left')
-  if to == 'interrupted' and r[1] then
+  local r = redis.call('HMGET', K.run(run), 'deadline', 'time_left', 'incompatible')
+  local waits = to == 'interrupted' or (to == 'pending' and r[3])
+  if waits and r[1] then
     redis.call('HSET', K.run(run), 'time_left', int(tonumber(r[1]) - NOW))
     redis.call('HDEL', K.run(run), 'deadline')
     redis.call('ZREM', K.deadlines, run)
-  elseif to ~= 'interrupted' and r[2] then
+  elseif not waits and r[2] then
     redis.call('HSET', K.run(run), 'deadline', int(NOW + r[2]))
     redis.call('HDEL', K.run(run), 'time_left')
     redis.call('ZADD', K.deadlines, int(NOW + r[2]), run)
@@ -58,9 +60,12 @@ local function wake(run)
   WOKEN[#WOKEN + 1] = {run, r[1], r[2]}
 end
 
--- A thread that has checkpoints is known by it: one whose checkpoints are gone never starts anew.
+-- A thread that has checkpoints is known by it: one whose checkpoints are gone never starts anew. While some are
+-- to be taken away, none may be left.
 local function note_kept(thread)
-  if redis.call('EXISTS', K.checkpoint(thread)) == 1 then redis.call('HSET', K.thread(thread), 'kept', '1') end
+  if redis.call('EXISTS', K.checkpoint(thread)) == 1 and redis.call('HEXISTS', K.thread(thread), 'rollback') == 0 then
+    redis.call('HSET', K.thread(thread), 'kept', '1')
+  end
 end
 
 -- Why the thread takes nothing more, false if it does.
@@ -183,6 +188,81 @@ local function settle(id, outcome, reason)
   end
 end
 
+-- A run's ledger: for each tool call {tool, tool_call_id, approval?, attempts = {number = {state, start, at, note?}}},
+-- an attempt being unknown from its start until it is done or failed.
+local function call_of(run, call)
+  local record = redis.call('HGET', K.run_ledger(run), call)
+  return record and cjson.decode(record)
+end
+
+local function save_call(run, call, record)
+  redis.call('HSET', K.run_ledger(run), call, cjson.encode(record))
+end
+
+-- The run's holder may, and without a token whoever uses middleware without runs.
+local function may_change_ledger(run, token)
+  if token == '' then return redis.call('EXISTS', K.run(run)) == 0 end
+  return fenced(run, token)
+end
+
+-- The request by which a call was let run.
+local function approval_of_call(run, record)
+  local found
+  for _, id in ipairs(redis.call('LRANGE', K.run_pause(run), 0, -1)) do
+    local a = redis.call('HMGET', K.approval(id), 'tool_call_id', 'kind', 'delivered', 'tool')
+    if a[1] == record.tool_call_id and a[2] == 'tool_call' and a[3] ~= '' and a[4] == record.tool then
+      if found then return nil end -- of two agents that gave their calls the same id
+      found = id
+    end
+  end
+  return found
+end
+
+-- Calls that were under way in a worker that is gone: what their requests came to is unknown from here on.
+local function doubt(run)
+  local calls, approvals = {}, {}
+  for _, field in ipairs(redis.call('HKEYS', K.run_ledger(run))) do
+    if not string.find(field, ':', 1, true) then
+      local record = call_of(run, field)
+      for _, attempt in pairs(record.attempts) do
+        if attempt.state == 'unknown' and not attempt.note then
+          calls[#calls + 1] = {tool = record.tool, tool_call_id = record.tool_call_id}
+          if record.approval then
+            approvals[#approvals + 1] = record.approval
+            redis.call('HSET', K.approval(record.approval), 'outcome', 'unknown')
+          end
+        end
+      end
+    end
+  end
+  return calls, approvals
+end
+
+-- Failed attempts are made again after a retry; the others close up.
+local function forget_failures(run)
+  local ledger = K.run_ledger(run)
+  for _, call in ipairs(redis.call('HKEYS', ledger)) do
+    if not string.find(call, ':', 1, true) then
+      local record, numbers, kept = call_of(run, call), {}, {}
+      for n in pairs(record.attempts) do numbers[#numbers + 1] = tonumber(n) end
+      table.sort(numbers)
+      local to = 0
+      for _, n in ipairs(numbers) do
+        local attempt, field = record.attempts[int(n)], call .. ':' .. int(n)
+        local payload = redis.call('HGET', ledger, field)
+        redis.call('HDEL', ledger, field)
+        if attempt.state ~= 'failed' then
+          to = to + 1
+          kept[int(to)] = attempt
+          if payload then redis.call('HSET', ledger, call .. ':' .. int(to), payload) end
+        end
+      end
+      record.attempts = kept
+      save_call(run, call, record)
+    end
+  end
+end
+
 -- Take back what a run still asks.
 local function void(run, to, reason)
   for _, id in ipairs(redis.call('ZRANGE', K.run_approvals(run), 0, -1)) do
@@ -201,6 +281,7 @@ local function voided(how) return (how == 'interrupt' or how == 'rollback') and 
 local function roll_back(run, thread)
   local runs = cjson.decode(redis.call('HGET', K.thread(thread), 'rollback') or '[]')
   runs[#runs + 1] = run
+  redis.call('HDEL', K.thread(thread), 'kept')
   redis.call('HSET', K.thread(thread), 'rollback', cjson.encode(runs))
 end
 
@@ -227,6 +308,8 @@ local function finish(run, status, reason, outcome)
   redis.call('HSET', K.run(run), 'ended_at', int(NOW), 'due', '', 'reason', reason)
   redis.call('HDEL', K.run(run), 'wake_at', 'stop', 'stop_reason', 'deadline', 'time_left')
   redis.call('EXPIRE', K.run_events(run), EVENTS_KEEP_SECONDS)
+  -- a run that failed can be retried, and then needs to know what it did
+  if status == 'success' or status == 'cancelled' then redis.call('UNLINK', K.run_ledger(run)) end
   redis.call('ZADD', K.ended, int(NOW), run)
   if redis.call('HINCRBY', K.thread(thread), 'open', -1) <= 0 then redis.call('ZADD', K.idle, int(NOW), thread) end
   note_kept(thread)
@@ -286,7 +369,7 @@ local function strand(run, thread, pid)
   redis.call('HSET', K.run(run), 'error', cjson.encode({type = 'ThreadExpired', node = cjson.null,
     message = "the checkpoints of thread '" .. thread .. "' are gone: they expired, were removed or lost"}))
   finish(run, 'error', 'the checkpoints of its thread are gone', 'unknown')
-  redis.call('HDEL', K.thread(thread), 'repair')
+  redis.call('HDEL', K.thread(thread), 'repair', 'rollback')
   event(run, 'run.ended', cjson.encode({status = 'error', reason = 'the checkpoints of its thread are gone'}), nil, pid)
 end
 
@@ -295,18 +378,21 @@ end
 local function recover(run, thread)
   local lease = redis.call('HMGET', K.lease(thread), 'owner', 'token')
   local lost_worker = lease[1] or ''
-  local pause, again = pause_of(run), {}
+  local pause = pause_of(run)
+  local calls, again = doubt(run)
   local before = redis.call('HGET', K.run(run), 'lost_workers')
   redis.call('HINCRBY', K.run(run), 'deaths', 1)
   redis.call('HSET', K.run(run), 'lost_token', lease[2] or '',
     'lost_workers', string.sub(lost_worker .. (before and ', ' .. before or ''), 1, 1000))
   release(thread)
+  -- what no ledger tells of: questions whose answer was handed over
   for _, id in ipairs(redis.call('ZRANGE', K.run_approvals(run), 0, -1)) do
     if redis.call('HGET', K.approval(id), 'outcome') == 'started' then again[#again + 1] = id end
   end
   local data = {lost_worker = lost_worker}
-  -- calls that were approved and under way: whether they took effect is not known
+  -- requests whose calls were under way: whether they took effect is not known
   if #again > 0 then data.may_run_again = again end
+  if #calls > 0 then data.unknown_calls = calls end
   event(run, 'run.recovered', cjson.encode(data))
   if stopped(run) then return false end
   redis.call('HSET', K.run(run), 'due', '1')

@@ -12,6 +12,7 @@ if not thread then
   return refuse(ARGV[1])
 end
 release(thread)
+doubt(run)
 redis.call('HSET', K.run(run), 'due', '1')
 set_status(run, pause_of(run).pending and 'interrupted' or 'pending')
 event(run, 'run.given_back', cjson.encode({reason = ARGV[4]}), nil, ARGV[3])
