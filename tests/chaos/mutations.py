@@ -114,8 +114,8 @@ MUTATIONS = {
     "no_ledger": Mutation(
         cuts=(_state("if attempt and int(attempt.start) ~= ARGV[5] then", "if false then"),),
         seed=1,
-        runs=30,
-        faults=4,
+        runs=40,
+        faults=6,
         seconds=8.0,
         lease_seconds=1.0,
         kinds=("kill_worker",),
