@@ -110,6 +110,17 @@ MUTATIONS = {
         kinds=("kill_decider",),
         broken=frozenset({"one_decision_one_resume"}),
     ),
+    # a call that was started under a worker that died is started again, and nobody is asked
+    "no_ledger": Mutation(
+        cuts=(_state("if attempt and int(attempt.start) ~= ARGV[5] then", "if false then"),),
+        seed=1,
+        runs=40,
+        faults=6,
+        seconds=8.0,
+        lease_seconds=1.0,
+        kinds=("kill_worker",),
+        broken=frozenset({"one_decision_one_resume", "an_unknown_outcome_is_not_silently_run_again"}),
+    ),
     # a wake-up that is lost on the way is not sent again
     "no_outbox": Mutation(
         cuts=(_state("redis.call('ZADD', K.outbox(r[1]), int(NOW + RESEND_MS), run)", ""),),
