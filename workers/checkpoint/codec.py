@@ -103,7 +103,9 @@ class Codec:
         return self._plain.loads_typed((kind, plain))
 
     def _digest(self, typed: Typed) -> bytes:
-        return blake2b(frame(typed), digest_size=DIGEST_SIZE, key=self._secret).digest()
+        digest = blake2b(frame((typed[0], b"")), digest_size=DIGEST_SIZE, key=self._secret)
+        digest.update(typed[1])
+        return digest.digest()
 
     def _seal(self, typed: Typed) -> Typed:
         kind, data = typed[0], compact(typed[1])
