@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import zlib
+from typing import Any
 
-_PLAIN, _DEFLATED = b"\0", b"\1"  # JSON text begins with neither
-_LEAST, _MOST = 48, 65_536
+_LEAST, _MOST = 256, 65_536
 """Bytes worth a try; more would hold up the event loop."""
 _WINDOW, _MEMORY, _LEVEL = -12, 5, 3  # a small window: setting up a large one takes longer than the work
 
@@ -51,32 +52,38 @@ _WORDS = b"".join(
 )
 
 
-def compact(data: bytes) -> bytes:
-    """Make bytes smaller if that can be done in no time; `expand` gives them back."""
-    if _LEAST <= len(data) <= _MOST:
-        deflate = zlib.compressobj(_LEVEL, zlib.DEFLATED, _WINDOW, _MEMORY, zlib.Z_DEFAULT_STRATEGY, _WORDS)
-        deflated = deflate.compress(data) + deflate.flush()
-        if len(deflated) < len(data):
-            return _DEFLATED + deflated
-    return _PLAIN + data
+def deflated(data: bytes) -> bytes | None:
+    """Make bytes smaller, if that can be done in no time."""
+    if not _LEAST <= len(data) <= _MOST:
+        return None
+    deflate = zlib.compressobj(_LEVEL, zlib.DEFLATED, _WINDOW, _MEMORY, zlib.Z_DEFAULT_STRATEGY, _WORDS)
+    made = deflate.compress(data) + deflate.flush()
+    return made if len(made) < len(data) else None
 
 
-def expand(data: bytes) -> bytes:
-    """Give back what `compact` was given.
+def inflated(data: bytes) -> bytes:
+    """Give back what `deflated` was given.
 
     Raises:
-        ValueError: when it was not made by `compact`, or is damaged.
+        ValueError: when it was not made by `deflated`, or is damaged.
     """
-    mark, rest = data[:1], data[1:]
-    if mark == _PLAIN:
-        return rest
-    if mark != _DEFLATED:
-        raise ValueError("it begins with an unknown mark")
     inflate = zlib.decompressobj(_WINDOW, zdict=_WORDS)
     try:
-        made = inflate.decompress(rest, _MOST)
+        made = inflate.decompress(data, _MOST)
     except zlib.error as error:
         raise ValueError(str(error)) from None
     if not inflate.eof:
         raise ValueError("it is cut off, or too long")
     return made
+
+
+def compact_json(text: str) -> bytes:
+    """JSON text as it is stored: deflated, behind a zero byte, if that is smaller."""
+    data = text.encode()
+    made = deflated(data)
+    return data if made is None else b"\0" + made
+
+
+def load_json(stored: bytes) -> Any:
+    """Read what `compact_json` made, or plain JSON."""
+    return json.loads(inflated(stored[1:]) if stored[:1] == b"\0" else stored)

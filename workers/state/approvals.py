@@ -8,7 +8,7 @@ from base64 import b64decode, b64encode
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from ..compact import compact, expand
+from ..compact import compact_json, load_json
 from ..errors import AlreadyDecided, ChangedSinceSeen, NotFound, NotPending
 from .connection import moment, wake_ups
 
@@ -151,7 +151,7 @@ class CheckedDecision:
 
 
 _TEXTS = ("id", "interrupt_id", "kind", "mode", "digest")
-_SHOWN = ("description", "args", "value", "allowed", "response_schema", "count")
+_SHOWN = ("tool", "description", "args", "value", "allowed", "response_schema", "count")
 """What no script reads: one field, for each costs some 50 bytes beside what it holds."""
 
 
@@ -159,30 +159,29 @@ def request_record(request: ApprovalRequest) -> dict[str, str]:
     """A request as the texts of its hash."""
     record = {name: getattr(request, name) for name in _TEXTS}
     shown = json.dumps({name: getattr(request, name) for name in _SHOWN}, separators=(",", ":"))
-    record |= {"shown": b64encode(compact(shown.encode())).decode(), "index": str(request.index)}
-    record |= {"tool": request.tool or "", "tool_call_id": request.tool_call_id or ""}
+    record |= {"shown": b64encode(compact_json(shown)).decode(), "index": str(request.index)}
+    record["tool_call_id"] = request.tool_call_id or ""
     return record
 
 
 def approval_of(record: Mapping[bytes, bytes]) -> Approval:
     """Read a request's hash."""
     text = {name.decode(): value.decode() for name, value in record.items()}
-    shown = json.loads(expand(b64decode(text["shown"])))
+    shown = load_json(b64decode(text["shown"]))
     return Approval(
         **{name: text[name] for name in _TEXTS},  # type: ignore[arg-type]
         **{**shown, "allowed": tuple(shown["allowed"])},
         index=int(text["index"]),
-        tool=text["tool"] or None,
         tool_call_id=text["tool_call_id"] or None,
         run_id=text["run_id"],
         thread_id=text["thread_id"],
         agent=text["agent"],
-        principal=text["principal"] or None,
+        principal=text.get("principal"),
         status=cast("ApprovalStatus", text["status"]),
-        reason=text["reason"],
+        reason=text.get("reason", ""),
         outcome=cast("Outcome", text["outcome"]),
-        decision=json.loads(text["decision"]) if text["decision"] else None,
-        decided_by=text["decided_by"] or None,
+        decision=json.loads(text["decision"]) if text.get("decision") else None,
+        decided_by=text.get("decided_by") or None,
         created_at=moment(text["created_at"]),
-        decided_at=moment(text["decided_at"]) if text["decided_at"] else None,
+        decided_at=moment(text["decided_at"]) if text.get("decided_at") else None,
     )

@@ -171,6 +171,9 @@ class NewRun:
     def record(self) -> dict[str, str]:
         """The fields that are stored as they are."""
         texts = {name: getattr(self, name) for name in ("agent", "queue", *_JSON_INPUTS)}
+        texts = {
+            name: text for name, text in texts.items() if text not in ("null", "{}")
+        }  # what is read there
         return texts if self.principal is None else {**texts, "principal": self.principal}
 
     def payload_digest(self) -> str:
