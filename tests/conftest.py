@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from rabbitmq import RabbitMQ, rabbitmq_server
 from redis import Redis as SyncRedis
 from redis.asyncio import Redis
 from stack_server import stack_server
@@ -14,6 +15,12 @@ import placet.checkpoint  # noqa: F401 - sets langgraph's strict mode before a t
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--broker", choices=["redis", "rabbitmq"], default="redis", help="of all acceptance tests"
+    )
 
 
 @pytest.fixture(scope="session")
@@ -48,3 +55,9 @@ def stack_url(stack_url_of_session: str) -> str:
     with SyncRedis.from_url(stack_url_of_session) as client:
         client.flushall()
     return stack_url_of_session
+
+
+@pytest.fixture(scope="session")
+def rabbitmq(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RabbitMQ]:
+    with rabbitmq_server(tmp_path_factory.mktemp("rabbitmq")) as running:
+        yield running

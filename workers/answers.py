@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .decisions import check_decision
+from .decisions import MAX_BYTES, check_decision
 from .errors import InvalidDecision
 
 if TYPE_CHECKING:
@@ -31,11 +31,12 @@ def answer_of(mode: str, decisions: Sequence[dict[str, Any]]) -> Any:
 def resume_map(answers: Iterable[Answer]) -> dict[str, Any]:
     """Join delivered decisions into what LangGraph is resumed with: interrupt id to answer.
 
-    `answers` hold all decisions of each of their interrupts; those on static breakpoints answer nothing.
+    `answers` hold all decisions of each of their interrupts. Those on static breakpoints answer nothing;
+    those on pauses of our own never go through LangGraph, which would hand them to whoever asks next.
     """
     by_interrupt: dict[str, list[Answer]] = {}
     for answer in sorted(answers, key=lambda one: one.index):
-        if answer.mode != "static":
+        if answer.mode not in ("static", "own"):
             by_interrupt.setdefault(answer.interrupt_id, []).append(answer)
     return {
         interrupt_id: answer_of(parts[0].mode, [part.decision for part in parts])
@@ -43,7 +44,14 @@ def resume_map(answers: Iterable[Answer]) -> dict[str, Any]:
     }
 
 
-def decisions_of_resume(asked: Sequence[ApprovalRequest], resume: Any) -> dict[str, dict[str, Any]]:
+def own_answers(answers: Iterable[Answer]) -> dict[str, dict[str, Any]]:
+    """Decisions on pauses of our own, by interrupt id; the run's context carries them."""
+    return {answer.interrupt_id: answer.decision for answer in answers if answer.mode == "own"}
+
+
+def decisions_of_resume(
+    asked: Sequence[ApprovalRequest], resume: Any, *, most_bytes: int = MAX_BYTES
+) -> dict[str, dict[str, Any]]:
     """Take apart what `Command(resume=…)` holds into a checked decision for each request's id.
 
     `resume` maps ids of interrupts that are asked to their answers, or is the answer of the only one.
@@ -67,12 +75,15 @@ def decisions_of_resume(asked: Sequence[ApprovalRequest], resume: Any) -> dict[s
         if len(requests) != requests[0].count:
             message = "some of its requests are decided already: decide on the others one by one"
             raise InvalidDecision([{"path": f"/{interrupt_id}", "message": message}])
-        for request, decision in zip(requests, split_answer(requests, answer), strict=True):
+        decisions = split_answer(requests, answer, most_bytes=most_bytes)
+        for request, decision in zip(requests, decisions, strict=True):
             found[request.id] = decision
     return found
 
 
-def split_answer(requests: Sequence[ApprovalRequest], answer: Any) -> list[dict[str, Any]]:
+def split_answer(
+    requests: Sequence[ApprovalRequest], answer: Any, *, most_bytes: int = MAX_BYTES
+) -> list[dict[str, Any]]:
     """Take apart what a caller would resume LangGraph with, into one checked decision a request.
 
     `requests` are all of one interrupt, in order. Batched wants `{"decisions": […]}` with exactly as
@@ -84,14 +95,14 @@ def split_answer(requests: Sequence[ApprovalRequest], answer: Any) -> list[dict[
     """
     mode = _mode_of_whole(requests)
     if mode == "raw":
-        return [check_decision(requests[0], {"type": "answer", "value": answer})]
+        answer = {"type": "answer", "value": answer}
     if mode != "batched":
-        return [check_decision(requests[0], answer)]
+        return [check_decision(requests[0], answer, most_bytes=most_bytes)]
     checked: list[dict[str, Any]] = []
     issues: list[Issue] = []
     for index, (request, decision) in enumerate(zip(requests, _listed(answer, len(requests)), strict=True)):
         try:
-            checked.append(check_decision(request, decision))
+            checked.append(check_decision(request, decision, most_bytes=most_bytes))
         except InvalidDecision as error:
             issues += [{**issue, "path": f"/decisions/{index}{issue['path']}"} for issue in error.issues]
     if issues:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from .factories import Graph
 
 _INTERRUPT = "__interrupt__"
+_NO_TASK = "00000000-0000-0000-0000-000000000000"
+"""LangGraph's id for writes that are no task's, such as an answer for whoever asks."""
 
 
 def has_breakpoints(graph: Graph) -> bool:
@@ -38,6 +40,8 @@ async def due_breakpoint(graph: Graph, state: StateSnapshot) -> StaticBreakpoint
     saved = await saver.aget_tuple(state.config)
     if saved is None or not _updated_since_resume(saved.checkpoint):
         return None
+    if any(task_id != _NO_TASK for task_id, _, _ in saved.pending_writes or ()):
+        return None  # a task has paused, failed or ended: the breakpoints before it are passed
     checkpoint_id = saved.checkpoint["id"]
     ran: set[str] = set()
     if graph.interrupt_after_nodes and saved.parent_config is not None:

@@ -122,6 +122,18 @@ def checked_seconds(field: str, value: object) -> float | None:
     return float(min(seconds, AHEAD.total_seconds()))
 
 
+def checked_timeout(field: str, value: object) -> int | None:
+    """Read a timeout in seconds as milliseconds, at least one; None is without end.
+
+    Raises:
+        InvalidInput: naming `field`.
+    """
+    seconds = checked_seconds(field, value)
+    if seconds == 0:
+        raise InvalidInput(field, "must be over 0")
+    return None if seconds is None else max(1, round(seconds * 1000))
+
+
 def checked_start(value: object) -> datetime | None:
     """Read when a run may start: a time, or how long from now; None is at once, as is what is past.
 
@@ -155,6 +167,19 @@ def check_decisions(decisions: object, *, reviewer: object, seen: object) -> Non
         checked_id("approval_id", approval_id)
     for digest in checked_object("seen", {} if seen is None else seen).values():
         checked_id("seen", digest)
+
+
+def check_messages(given: object, *, most: int) -> None:
+    """Refuse an input of too many messages.
+
+    Raises:
+        InvalidInput: naming them, and the setting.
+    """
+    messages = given.get("messages") if isinstance(given, Mapping) else None
+    if isinstance(messages, list | tuple) and len(messages) > most:
+        raise InvalidInput(
+            "input.messages", f"there are {len(messages):,}; the most is {most:,} (PLACET_MAX_MESSAGES)"
+        )
 
 
 def check_one_of(field: str, value: object, allowed: tuple[str | None, ...]) -> None:

@@ -54,11 +54,16 @@ def options(
 
 
 @app.command()
-def doctor(as_json: AsJson = False) -> None:
+def doctor(
+    worker: Annotated[
+        bool, typer.Option("--worker", help="Only that a worker of this machine is alive: a health check.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
     """Check server, broker, workers, agents and versions; exit 1 if something fails."""
     from .doctor import examine  # noqa: PLC0415 - it loads libraries that other commands need not
 
-    _exit(examine(as_json=as_json))
+    _exit(examine(as_json=as_json, worker=worker))
 
 
 @app.command()

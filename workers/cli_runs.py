@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 Status = Literal["pending", "running", "interrupted", "success", "error", "timeout", "cancelled"]
 """As `RunStatus`, which is not imported: `placet --help` loads no Redis client."""
+Strategy = Literal["enqueue", "reject", "interrupt", "rollback"]
+"""As `MultitaskStrategy`, for the same reason."""
 Until = Literal["end", "pause"]
 ThreadId = Annotated[str, typer.Argument(metavar="THREAD", help="The thread's id.")]
 
@@ -50,6 +52,12 @@ def enqueue(
     principal: Annotated[str | None, typer.Option("--principal", help="On whose behalf it runs.")] = None,
     queue: Annotated[str, typer.Option("--queue", help="Which workers may take it.")] = "",
     start_at: Annotated[str | None, typer.Option("--start-at", help="ISO 8601, or 30s, 5m, 2h.")] = None,
+    strategy: Annotated[
+        Strategy, typer.Option("--multitask-strategy", help="What becomes of runs that the thread has.")
+    ] = "enqueue",
+    run_timeout: Annotated[
+        str | None, typer.Option("--run-timeout", help="It may take 30s, 5m, 2h, waits for people left out.")
+    ] = None,
     wait: Annotated[
         bool, typer.Option("--wait", help="Wait for its end; exit 1 unless it succeeds.")
     ] = False,
@@ -67,6 +75,8 @@ def enqueue(
         "principal": principal,
         "queue": queue,
         "start_at": read_time(start_at, "--start-at"),
+        "multitask_strategy": strategy,
+        "timeout_seconds": read_seconds(run_timeout, "--run-timeout"),
     }
     limit = read_seconds(timeout, "--timeout")
     if limit is not None and not wait:

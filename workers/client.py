@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import aclosing, asynccontextmanager
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Literal, get_args
 from uuid import uuid4
 
-from .approval_watch import ApprovalWatch
 from .caller_input import (
     MAX_REASON,
-    check_decisions,
     check_filters,
+    check_messages,
     check_one_of,
     checked_config,
     checked_id,
@@ -19,17 +18,17 @@ from .caller_input import (
     checked_queue,
     checked_seconds,
     checked_start,
+    checked_timeout,
     checked_whole,
 )
 from .dispatch import Dispatcher
 from .encoding import dump_input
-from .errors import Conflict, InvalidDecision, InvalidInput, NotFound, WaitTimeout
+from .errors import InvalidInput, NotFound, ThreadExpired, WaitTimeout
+from .reviewing import Reviewing
 from .settings import Settings
-from .state.approval_stream import ApprovalStream
-from .state.approvals import Approvals, ApprovalStatus, CheckedDecision
 from .state.connection import Connection
 from .state.events import Events, resync
-from .state.runs import NewRun, Runs, RunStatus
+from .state.runs import MultitaskStrategy, NewRun, RunStatus
 from .state.threads import Threads
 from .thread_state import delete_checkpoints, newest_state
 
@@ -37,27 +36,20 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Mapping
     from datetime import datetime, timedelta
 
-    from .errors import Issue
-    from .state.approvals import Approval
     from .state.events import Event
     from .state.runs import Run
 
 Until = Literal["end", "pause"]
 _RUN_STATUSES = (None, *get_args(RunStatus))
-_APPROVAL_STATUSES = (None, *get_args(ApprovalStatus))
 BLOCK_MS = 2_000
 """How long one blocking read waits: what a lost notification costs at most."""
 
 
-class Placet:
+class Placet(Reviewing):
     """A connection to Placet, for one event loop: `async with Placet.connect() as placet`."""
 
     def __init__(self, *, connection: Connection, dispatcher: Dispatcher) -> None:
-        self._connection = connection
-        self._dispatcher = dispatcher
-        self._runs = Runs(connection)
-        self._approvals = Approvals(connection)
-        self._watch = ApprovalWatch(approvals=self._approvals, stream=ApprovalStream(connection))
+        super().__init__(connection=connection, dispatcher=dispatcher)
         self._events = Events(connection)
         self._threads = Threads(connection)
 
@@ -97,6 +89,8 @@ class Placet:
         principal: str | None = None,
         queue: str = "",
         start_at: datetime | timedelta | None = None,
+        multitask_strategy: MultitaskStrategy = "enqueue",
+        timeout_seconds: float | None = None,
     ) -> Run:
         """Create a run and return it; it is kept once this returns, whether the broker is up or not.
 
@@ -114,25 +108,43 @@ class Placet:
             principal: The end user on whose behalf it runs.
             queue: The Celery queue, by default the first that this process is set to.
             start_at: When it may start, or in how long; at most ten years ahead.
+            multitask_strategy: What becomes of runs that are on the thread already, the one that executes
+                or waits and those behind it. `enqueue`: this one waits its turn. `reject`: it is refused.
+                `interrupt`: they end as `cancelled`, what they did stays, their requests are superseded.
+                `rollback`: the same, and the thread goes back to before they began; what their tools did
+                is not undone. Not with `start_at`: such a run waits its turn.
+            timeout_seconds: What the run may take from its first start, over pauses, retries of a segment
+                and crashes, but for the time that it waits for people; then it ends as `timeout`.
 
         Raises:
             InvalidInput: when an argument is refused; the message names it.
             Conflict: when `run_id` stands for a run with another payload.
+            ThreadBusy: when it is rejected; a Conflict that names the run in the way.
+            ThreadExpired: when the thread was deleted or has expired: it takes nothing more.
             StoreUnavailable: when Redis does not answer; it may or may not have been created.
         """
         if input is None:
             raise InvalidInput("input", "must not be null; to go on from a pause, decide on its requests")
+        settings = self._connection.settings
+        check_messages(input, most=settings.max_messages)
+        check_one_of("multitask_strategy", multitask_strategy, get_args(MultitaskStrategy))
+        if start_at is not None and multitask_strategy != "enqueue":
+            raise InvalidInput("multitask_strategy", "must be enqueue for a run with a start_at")
         new = NewRun(
             id=checked_id("run_id", uuid4().hex if run_id is None else run_id),
             thread_id=checked_id("thread_id", uuid4().hex if thread_id is None else thread_id),
             agent=checked_id("agent", agent),
-            queue=checked_queue(self._connection.settings.queue_names[0] if queue == "" else queue),
-            input=dump_input("input", input),
-            config=dump_input("config", checked_config(config)),
-            context=dump_input("context", context),
-            metadata=dump_input("metadata", checked_object("metadata", {} if metadata is None else metadata)),
+            queue=checked_queue(settings.queue_names[0] if queue == "" else queue),
+            input=dump_input("input", input, settings),
+            config=dump_input("config", checked_config(config), settings),
+            context=dump_input("context", context, settings),
+            metadata=dump_input(
+                "metadata", checked_object("metadata", {} if metadata is None else metadata), settings
+            ),
             principal=None if principal is None else checked_id("principal", principal),
             start_at=checked_start(start_at),
+            multitask_strategy=multitask_strategy,
+            timeout_ms=checked_timeout("timeout_seconds", timeout_seconds),
         )
         _, wake_ups = await self._runs.enqueue(new)
         self._dispatcher.send(wake_ups)
@@ -154,7 +166,7 @@ class Placet:
         thread_id: str | None = None,
         limit: int = 100,
     ) -> list[Run]:
-        """List runs, newest first."""
+        """List runs, newest first, without their input, config, context and result, which `get` reads."""
         check_one_of("status", status, _RUN_STATUSES)
         check_filters(agent=agent, thread_id=thread_id)
         checked_whole("limit", limit, least=1)
@@ -223,7 +235,11 @@ class Placet:
                 yield event
 
     async def cancel(self, run_id: str, *, reason: str = "cancelled") -> Run:
-        """End a run: at once if no worker executes it, else at its next renewal of the lease.
+        """End a run: at once if no worker executes it, else as soon as its worker hears of it.
+
+        A worker hears within moments, at the next renewal of the lease (a third of it) at the latest. It then
+        cancels the segment, and ends the run anyhow if that has not ended within another renewal. Whatever
+        else the run comes to meanwhile, it ends as `cancelled`.
 
         Raises:
             NotFound: when there is none of that id.
@@ -248,10 +264,12 @@ class Placet:
         """A thread's newest state, as JSON values: `values`, `checkpoint_id`, `created_at`, `run_id`.
 
         Raises:
-            NotFound: when the thread has no checkpoint, or was deleted.
+            NotFound: when the thread has no checkpoint.
+            ThreadExpired: when it had one, and was deleted or has expired.
         """
         if (found := await newest_state(self._connection, checked_id("thread_id", thread_id))) is None:
-            raise NotFound("thread", thread_id)
+            why = await self._threads.gone(thread_id)
+            raise ThreadExpired(thread_id, why) if why else NotFound("thread", thread_id)
         return found
 
     async def delete_thread(self, thread_id: str) -> None:
@@ -264,121 +282,6 @@ class Placet:
         """
         self._dispatcher.send(await self._threads.delete(checked_id("thread_id", thread_id)))
         await delete_checkpoints(self._connection, thread_id)
-
-    async def approvals(
-        self,
-        *,
-        status: ApprovalStatus | None = "pending",
-        run_id: str | None = None,
-        thread_id: str | None = None,
-        agent: str | None = None,
-        limit: int = 100,
-    ) -> list[Approval]:
-        """List approval requests, newest first; `status=None` lists all."""
-        check_one_of("status", status, _APPROVAL_STATUSES)
-        check_filters(run_id=run_id, thread_id=thread_id, agent=agent)
-        checked_whole("limit", limit, least=1)
-        return await self._approvals.newest(
-            status=status, run_id=run_id, thread_id=thread_id, agent=agent, limit=limit
-        )
-
-    async def approval(self, approval_id: str) -> Approval:
-        """Read an approval request.
-
-        Raises:
-            NotFound: when there is none of that id.
-        """
-        return await self._approvals.get(checked_id("approval_id", approval_id))
-
-    async def watch_approvals(
-        self, *, status: ApprovalStatus | None = "pending", group: str | None = None
-    ) -> AsyncGenerator[Approval]:
-        """Yield the requests that are pending, oldest first, then each one that something happens to.
-
-        With `status=None` every change of a request is yielded, else those that have that status then.
-
-        Watchers that give the same `group` share the changes between them, from the oldest that the stream
-        has kept: each goes to one of them, and to another if that one dies before it asks for the next.
-        """
-        check_one_of("status", status, _APPROVAL_STATUSES)
-        check_filters(group=group)
-        changes = self._watch.alone() if group is None else self._watch.shared(group)
-        async with aclosing(changes):
-            async for approval in changes:
-                if status in (None, approval.status):
-                    yield approval
-
-    async def decide(
-        self, approval_id: str, decision: Mapping[str, Any], *, reviewer: str, seen: str | None = None
-    ) -> Approval:
-        """Decide on a request; the first decision wins.
-
-        Args:
-            approval_id: The request.
-            decision: `{"type": "approve"}`, `{"type": "edit", "edited_action": {"name": …, "args": …}}`,
-                `{"type": "reject", "message": …}`, `{"type": "respond", "message": …}`, or
-                `{"type": "answer", "value": …}` to a question.
-            reviewer: Who decides.
-            seen: Digest of the request as it was shown.
-
-        Raises:
-            NotFound: when there is no such request.
-            AlreadyDecided: when someone was faster; it says who.
-            NotPending: when it is expired, superseded or cancelled.
-            ChangedSinceSeen: when `seen` is not the request's digest.
-            InvalidDecision: when the decision does not fit; `issues` say where and why. Nothing was saved.
-        """
-        checked_id("approval_id", approval_id)
-        digests = {} if seen is None else {approval_id: seen}
-        decided = await self.decide_many({approval_id: decision}, reviewer=reviewer, seen=digests)
-        return decided[0]
-
-    async def decide_many(
-        self,
-        decisions: Mapping[str, Mapping[str, Any]],
-        *,
-        reviewer: str,
-        seen: Mapping[str, str] | None = None,
-    ) -> list[Approval]:
-        """Decide on several requests (id to decision), all or none; otherwise as `decide`."""
-        from .decisions import check_decision, check_open  # noqa: PLC0415 - loads jsonschema when it is used
-
-        check_decisions(decisions, reviewer=reviewer, seen=seen)
-        checked: list[CheckedDecision] = []
-        issues: list[Issue] = []
-        for approval_id, decision in decisions.items():
-            approval = await self._approvals.get(approval_id)
-            check_open(approval, (seen or {}).get(approval_id))
-            try:
-                fits = check_decision(approval, decision)
-            except InvalidDecision as error:
-                prefix = f"/{approval_id}" if len(decisions) > 1 else ""
-                issues += [{**issue, "path": prefix + issue["path"]} for issue in error.issues]
-            else:
-                checked.append(
-                    CheckedDecision(approval_id=approval_id, digest=approval.digest, decision=fits)
-                )
-        if issues:
-            raise InvalidDecision(issues)
-        self._dispatcher.send(await self._approvals.decide(checked, reviewer=reviewer))
-        return [await self._approvals.get(one.approval_id) for one in checked]
-
-    async def resume(self, run_id: str, resume: Any, *, reviewer: str) -> list[Approval]:
-        """Decide as LangGraph's `Command(resume=…)` does: an answer, or a map of interrupt id to answer.
-
-        Raises:
-            Conflict: when the run asks nothing now.
-            InvalidDecision: when an answer does not fit, or it is not clear what it answers.
-            NotFound, AlreadyDecided, NotPending: as `decide`.
-        """
-        from .answers import decisions_of_resume  # noqa: PLC0415 - loads jsonschema when it is used
-
-        checked_id("reviewer", reviewer)
-        await self._runs.get(checked_id("run_id", run_id))
-        asked = [a for a in await self._approvals.of_pause(run_id) if a.status == "pending"]
-        if not asked:
-            raise Conflict(f"run {run_id} asks nothing now")
-        return await self.decide_many(decisions_of_resume(asked, resume), reviewer=reviewer)
 
 
 def _there(run: Run, until: Until) -> bool:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .state.approvals import Approval, ApprovalRequest
 
 MAX_BYTES = 1024 * 1024
-"""Size of a decision, as JSON."""
+"""Size of a decision, as JSON, unless a setting says otherwise."""
 
 
 class _Decision(BaseModel):
@@ -107,7 +107,7 @@ def check_open(approval: Approval, seen: str | None) -> None:
         raise ChangedSinceSeen(approval.id)
 
 
-def check_decision(request: ApprovalRequest, decision: Any) -> dict[str, Any]:
+def check_decision(request: ApprovalRequest, decision: Any, *, most_bytes: int = MAX_BYTES) -> dict[str, Any]:
     """Check a decision against the request it answers and return it as LangChain wants it.
 
     Its type must be allowed and it must fit the response schema: an edit, a reject and so on the
@@ -117,7 +117,7 @@ def check_decision(request: ApprovalRequest, decision: Any) -> dict[str, Any]:
     Raises:
         InvalidDecision: naming all that is wrong.
     """
-    data = _read(decision, request.allowed)
+    data = _read(decision, request.allowed, most_bytes)
     issues = _shape_issues(data)
     if data["type"] == "edit":
         data, more = _edited(request, data)
@@ -157,7 +157,7 @@ def _undeclared(request: ApprovalRequest, edit: dict[str, Any]) -> list[Issue]:
     ]
 
 
-def _read(data: Any, allowed: tuple[str, ...]) -> dict[str, Any]:
+def _read(data: Any, allowed: tuple[str, ...], most_bytes: int = MAX_BYTES) -> dict[str, Any]:
     """Take a decision in: JSON, not too large, of an allowed type."""
     if isinstance(data, BaseModel):
         # what a model was not given is left out; an answer of None is one
@@ -165,8 +165,8 @@ def _read(data: Any, allowed: tuple[str, ...]) -> dict[str, Any]:
     if not isinstance(data, dict):
         _refuse([_issue("", f"a decision is an object, not a {type(data).__name__}")])
     _refuse(list(not_json(data)))
-    if len(canonical(data)) > MAX_BYTES:
-        _refuse([_issue("", f"is larger than {MAX_BYTES} bytes of JSON")])
+    if len(canonical(data)) > most_bytes:
+        _refuse([_issue("", f"is larger than {most_bytes} bytes of JSON")])
     if "type" not in data:
         _refuse([_issue("/type", f"is required: {', '.join(allowed)}")])
     if data["type"] not in allowed:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .logs import logger
 
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from .settings import Settings
     from .state.connection import WakeUp
+
+START_RUN, RESUME_RUN = TASKS = ("placet.start_run", "placet.resume_run")
 
 
 class Dispatcher:
@@ -56,20 +58,26 @@ class Dispatcher:
                 self._waiting.clear()  # the broker is away: the rest would only wait for it in turn
 
     def _send(self, batch: Sequence[WakeUp]) -> bool:
-        for wake_up in batch:
-            name = "placet.start_run" if wake_up.first else "placet.resume_run"
-            try:
-                app = self._app = self._app or self._made()
-                app.send_task(name, args=[wake_up.run_id], queue=wake_up.queue, retry=False)
-            except Exception as error:  # noqa: BLE001 - kombu's transports raise what their clients do
-                logger().warning(
-                    "wakeup.delayed", run_id=wake_up.run_id, error=f"{type(error).__name__}: {error}"
-                )
-                return False
-        return True
-
-    def _made(self) -> Celery:
         # imported here, in the thread: a client that only reads never pays for Celery
-        from .celery import make_app  # noqa: PLC0415
+        from .celery import broker_queue, make_app  # noqa: PLC0415
 
-        return make_app(self._settings)
+        wake_up = batch[0]
+        try:
+            app = self._app = self._app or make_app(self._settings)
+            with app.producer_pool.acquire(block=True) as producer:
+                for wake_up in batch:
+                    task, queue = START_RUN if wake_up.first else RESUME_RUN, wake_up.queue
+                    if queue not in app.amqp.queues:
+                        app.amqp.queues.add(broker_queue(self._settings, queue))
+                    app.send_task(task, args=[wake_up.run_id], queue=queue, producer=producer)
+                if self._settings.uses_rabbitmq:
+                    # sending into a dead connection tells of no error, an answer tells that it lives: for a
+                    # wake-up that is enough, and ten times as fast as to have each one confirmed
+                    channel: Any = producer.channel
+                    channel.queue_declare(wake_up.queue, passive=True)
+        except Exception as error:  # noqa: BLE001 - kombu's transports raise what their clients do
+            logger().warning(
+                "wakeup.delayed", run_id=wake_up.run_id, error=f"{type(error).__name__}: {error}"
+            )
+            return False
+        return True

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import importlib.metadata
+import socket
 import sys
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -23,9 +24,13 @@ from .state.workers import workers_seen
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from .state.workers import WorkerSeen
+
 _TIMEOUT_SECONDS = 5.0
 _LEAST_VERSION = (6, 2)
 _MOST_NAMES = 10
+_NOT_FOUND = 404
+"""AMQP's code for a queue that is not there."""
 _LIBRARIES = ("placet", "langgraph", "langchain", "celery", "redis")
 
 
@@ -39,11 +44,11 @@ class Check:
     advice: str = ""
 
 
-async def examine(*, as_json: bool) -> int:
-    """Print all checks of what the environment says; 1 if one fails, else 0."""
+async def examine(*, as_json: bool, worker: bool = False) -> int:
+    """Print all checks of what the environment says, or only that of `worker`; 1 if one fails, else 0."""
     failed = False
     screen = console()
-    async for check in _checks():
+    async for check in _worker_here() if worker else _checks():
         failed = failed or check.status == "fail"
         if as_json:
             print_json(asdict(check))
@@ -64,12 +69,7 @@ async def _checks() -> AsyncIterator[Check]:
         yield _libraries()
         return
     configure_logs(settings)
-    client = redis.asyncio.from_url(
-        settings.redis_url,
-        socket_connect_timeout=_TIMEOUT_SECONDS,
-        socket_timeout=_TIMEOUT_SECONDS,
-    )
-    async with client:
+    async with _client(settings) as client:
         try:
             info = await client.info()
         except (RedisError, OSError) as error:
@@ -83,12 +83,42 @@ async def _checks() -> AsyncIterator[Check]:
             yield _version(settings, info)
             yield await _eviction(client, info)
             yield _persistence(info)
-            yield await _workers(client, settings)
+            seen = await workers_seen(client, Keys(settings.namespace))
+            yield _workers(seen, settings)
+            if lost := sorted({span for one in seen for span in one.writes_lost}):
+                yield _writes_lost(lost)
+            if waiting := await _unmatched(client, settings):
+                yield waiting
     if settings.checkpointer != "placet":
         yield await _checkpointer(settings)
     yield await asyncio.to_thread(_broker, settings)
     yield await _agents(settings)
     yield _libraries()
+
+
+async def _worker_here() -> AsyncIterator[Check]:
+    """A health check that loads no agents: the machine's worker, as others see it in the store."""
+    try:
+        settings = Settings.from_env()
+        async with _client(settings) as client:
+            seen = await workers_seen(client, Keys(settings.namespace))
+    except (InvalidSettings, RedisError, OSError) as error:
+        yield Check(name="worker", status="fail", found=str(error))
+        return
+    here = [one for one in seen if one.id.startswith(f"{socket.gethostname()}:")]
+    alive = [one.id for one in here if one.alive(reconcile_seconds=settings.reconcile_seconds)]
+    if alive:
+        yield Check(name="worker", status="ok", found=f"alive: {_some(alive)}")
+    else:
+        yield Check(name="worker", status="fail", found=f"none alive on {socket.gethostname()}")
+
+
+def _client(settings: Settings) -> redis.asyncio.Redis:
+    return redis.asyncio.from_url(
+        settings.redis_url,
+        socket_connect_timeout=_TIMEOUT_SECONDS,
+        socket_timeout=_TIMEOUT_SECONDS,
+    )
 
 
 def _version(settings: Settings, info: dict[str, Any]) -> Check:
@@ -137,8 +167,17 @@ def _persistence(info: dict[str, Any]) -> Check:
     )
 
 
-async def _workers(client: redis.asyncio.Redis, settings: Settings) -> Check:
-    seen = await workers_seen(client, Keys(settings.namespace))
+def _writes_lost(spans: list[tuple[str, str]]) -> Check:
+    found = ", ".join(f"{since or 'the beginning'} to {until}" for since, until in spans)
+    return Check(
+        name="writes",
+        status="warn",
+        found=f"the server lost what was written from {found}",
+        advice="a failover or a restart: runs, decisions and effects of that time may be missing here",
+    )
+
+
+def _workers(seen: list[WorkerSeen], settings: Settings) -> Check:
     alive = [one for one in seen if one.alive(reconcile_seconds=settings.reconcile_seconds)]
     found = f"{len(alive)} alive: {_some([one.id for one in alive])}" if alive else "none alive"
     if gone := [f"{one.id} (last seen {one.seconds_ago:.0f} s ago)" for one in seen if one not in alive]:
@@ -149,22 +188,46 @@ async def _workers(client: redis.asyncio.Redis, settings: Settings) -> Check:
     return Check(name="workers", status="warn", found=found, advice=advice)
 
 
+async def _unmatched(client: redis.asyncio.Redis, settings: Settings) -> Check | None:
+    keys = Keys(settings.namespace)
+    counts = [await client.zcard(keys("unmatched", queue)) for queue in settings.queue_names]
+    if not sum(counts):
+        return None
+    advice = "placet runs show says why; start workers with a graph that fits (docs/deploys.md), or cancel"
+    found = f"{sum(counts)} waiting for another deployment"
+    return Check(name="runs", status="warn", found=found, advice=advice)
+
+
 def _some(names: list[str]) -> str:
     rest = len(names) - _MOST_NAMES
     return ", ".join(names[:_MOST_NAMES]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def _broker(settings: Settings) -> Check:
-    from kombu.connection import Connection  # noqa: PLC0415 - heavy, and only needed here
+    from .celery import broker_queue, make_app  # noqa: PLC0415 - heavy, and only needed here
 
     where = _without_password(settings.broker)
+    advice = "start it, or set PLACET_BROKER_URL; runs are kept but start only when it is back"
+    queues = []
     try:
-        with Connection(settings.broker, connect_timeout=_TIMEOUT_SECONDS) as connection:
+        with make_app(settings).connection_for_read() as connection:
             connection.ensure_connection(max_retries=1, timeout=int(_TIMEOUT_SECONDS))
+            for name in settings.queue_names:
+                # a channel each: RabbitMQ closes the one on which it refuses something
+                channel: Any = connection.channel()
+                try:  # passive: to ask in the other way makes it
+                    state = channel.queue_declare(name, passive=settings.uses_rabbitmq)
+                except connection.channel_errors as error:
+                    if getattr(error, "code", None) != _NOT_FOUND:
+                        raise
+                    queues.append(f"{name} not there yet")
+                    continue
+                queues.append(f"{name} {state.message_count} waiting")
+                advice = f"delete the queue {name}: it holds only wake-ups, which are sent again"
+                broker_queue(settings, name).bind(channel).queue_declare()
     except Exception as error:  # noqa: BLE001 - each of kombu's transports raises its own
-        advice = "start it, or set PLACET_BROKER_URL; runs are kept but start only when it is back"
         return Check(name="broker", status="fail", found=f"{where}: {error}", advice=advice)
-    return Check(name="broker", status="ok", found=where)
+    return Check(name="broker", status="ok", found=f"{where}: {', '.join(queues)}")
 
 
 async def _checkpointer(settings: Settings) -> Check:

@@ -3,18 +3,36 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import structlog
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.errors import GraphDrained
+from redis.exceptions import RedisError
 
-from .encoding import dump_shown
-from .errors import LeaseLost, PlacetError, RetryableError
+from placet.middleware.shared import RunContext, run_context
+
+from .answers import own_answers
+from .checkpoint.codec import encrypted
+from .encoding import dump_shown, size_of
+from .errors import (
+    EarlierToolError,
+    IncompatibleGraph,
+    LeaseLost,
+    PlacetError,
+    RetryableError,
+    UnknownAgent,
+    UnreadableCheckpoint,
+)
+from .fingerprint import fingerprint
 from .segment import Finished, Paused, Segment, graph_config
+from .tool_guard import guard_tools
 
 if TYPE_CHECKING:
     from .dispatch import Dispatcher
+    from .factories import Graph
     from .graphs import Agents
     from .settings import Settings
     from .state.approvals import Approvals
@@ -23,9 +41,12 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger("placet")
 
-CANCEL, LOST, STOP = "cancelled", "lease lost", "worker stops"
+CANCEL, LATE, LOST, STOP = "cancelled", "segment timed out", "lease lost", "worker stops"
+AWAY = "the store was away"
 CANCEL_TIMES, CANCEL_SECONDS = 3, 4.0
 """How often a stopping worker cancels what does not end, and how long it waits for that each time."""
+MOST_BLOCKED_SECONDS = 5.0
+"""How long one read may block while it waits for runs that are to stop."""
 MOST_ERROR_TEXT = 10_000
 """Characters of an exception's text that are kept with its run."""
 
@@ -38,6 +59,10 @@ class _Held:
     task: asyncio.Task[Any]
     segment: Segment | None = None
     why_cancelled: str = ""
+    cancelled_at: float = 0.0
+    """When last, by the loop's clock."""
+    left: bool = False
+    """It does not end though it was cancelled: its run goes on, or has ended, without it."""
     committing: bool = False
     """Its outcome is on the way to the store: too late to cancel, the script there knows better."""
 
@@ -54,13 +79,17 @@ class Engine:
         dispatcher: Dispatcher,
         settings: Settings,
     ) -> None:
+        guard_tools()
         self._agents = agents
         self._leases = leases
         self._approvals = approvals
         self._dispatcher = dispatcher
         self._settings = settings
         self._held: dict[str, _Held] = {}
+        self._left: list[Claim] = []
         self._stopping = False
+        self._ending: set[asyncio.Task[None]] = set()
+        self._stops_seen = "0-0"
         self.started = 0
         """Segments started so far."""
 
@@ -71,7 +100,7 @@ class Engine:
 
     async def execute(self, run_id: str) -> str:
         """Execute a run's next segment if there is something to do; says what came of it."""
-        while (held := self._held.get(run_id)) and held.committing:
+        while (held := self._held.get(run_id)) and held.committing and not held.left:
             # its pause is in the store, and answered there, before the reply of the commit is here
             await asyncio.wait([held.task])
         if self._stopping or held:
@@ -84,12 +113,13 @@ class Engine:
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 - a coroutine runs in a task
         held = self._held[run_id] = _Held(claim=claim, task=task)
-        names = {"run_id": run_id, "thread_id": claim.run.thread_id, "attempt": claim.run.attempt}
-        try:
-            with structlog.contextvars.bound_contextvars(**names):
+        with structlog.contextvars.bound_contextvars(**_names(claim)):
+            try:
                 return await self._execute(held)
-        finally:
-            del self._held[run_id]
+            finally:
+                del self._held[run_id]
+                if held.left:
+                    log.info("slot.returned")
 
     async def _execute(self, held: _Held) -> str:
         log.info("run.claimed", agent=held.claim.run.agent, segment=held.claim.run.segment)
@@ -98,13 +128,18 @@ class Engine:
                 return await self._give_back(held, reason=STOP, count_attempt=False)
             return await self._driven(held)
         except LeaseLost:
-            log.warning("run.lost")
+            if not held.left:
+                log.warning("run.lost")
             return LOST
+        except IncompatibleGraph as error:
+            return await self._leave(held, why=str(error))
         except RetryableError as error:
             return await self._give_back(held, reason=str(error), count_attempt=True)
 
     async def _driven(self, held: _Held) -> str:
         """Drive the run and commit what it came to, an agent's error or a cancellation too."""
+        seconds = self._settings.segment_timeout_seconds
+        clock = asyncio.get_running_loop().call_later(seconds, _cancel, held, LATE) if seconds else None
         try:
             return await self._drive(held)
         except asyncio.CancelledError:
@@ -117,32 +152,76 @@ class Engine:
             # whatever an agent raises, `sys.exit` too, ends its run as data; only the log has the traceback
             if not isinstance(error, PlacetError):
                 log.exception("run.failed")
+            if held.why_cancelled == LATE:
+                return await self._cancelled(held)
             return await self._finish(held, "error", error=run_error(error), reason="an error ended the run")
+        finally:
+            if clock is not None:
+                clock.cancel()
 
     async def _drive(self, held: _Held) -> str:
         claim = held.claim
+        await self._check_known(claim)
         opened = self._agents.open(claim.run.agent, graph_config(claim), context=claim.run.context)
         async with opened as graph:
             held.segment = Segment(claim=claim, graph=graph, leases=self._leases, approvals=self._approvals)
             if self._stopping:
                 held.segment.control.request_drain()
-            end = await held.segment.drive()
+            with run_context(self._run_context(claim, graph)) as run:
+                try:
+                    end = await held.segment.drive()
+                except UnreadableCheckpoint as error:
+                    await run.settled()
+                    if claim.run.segment == 1 or held.segment.begun:
+                        raise
+                    raise IncompatibleGraph(f"its state cannot be read: {error}") from error
+                except Exception:
+                    await run.settled()
+                    raise
+                await run.settled()
         if isinstance(end, Finished):
             return await self._finish(held, "success", result=end.result)
-        return await self._pause(held, end)
+        return await self._pause(held, end, graph)
 
-    async def _pause(self, held: _Held, end: Paused) -> str:
-        data = dump_shown(
-            {
-                "interrupts": end.interrupts,
-                "approvals": [request.id for request in end.requests],
-                "wake_at_ms": end.wake_at_ms,
-            }
+    async def _check_known(self, claim: Claim) -> None:
+        """Leave a run of an agent that is not here to a worker that has it, unless it is new and none has."""
+        name, known = claim.run.agent, self._agents.names
+        if name in known:
+            return
+        message = f"no agent {name!r}; there are: {', '.join(known)}"
+        if claim.run.segment == 1 and not await self._leases.is_served(name, queue=claim.run.queue):
+            raise UnknownAgent(message)
+        raise IncompatibleGraph(message)
+
+    def _run_context(self, claim: Claim, graph: Graph) -> RunContext:
+        saver: Any = graph.checkpointer
+        serde, key = saver.serde, self._settings.encryption_key
+        if key and not isinstance(serde, EncryptedSerializer):
+            serde, _ = encrypted(serde, key)
+        return RunContext(
+            run_id=claim.run.id,
+            shared=self._leases.shared(claim),
+            answers=own_answers(claim.answers),
+            serde=serde,
+            guarded=True,
         )
+
+    async def _pause(self, held: _Held, end: Paused, graph: Graph) -> str:
+        shown = {
+            "interrupts": end.interrupts,
+            "approvals": [request.id for request in end.requests],
+            "wake_at_ms": end.wake_at_ms,
+        }
+        data = dump_shown(shown)
+        if (size := size_of(data)) > self._settings.max_event_bytes:
+            # the requests have it all
+            shown |= {"interrupts": [{"id": one["id"]} for one in end.interrupts], "cut": size}
+            data = dump_shown(shown)
         held.committing = True
         wake_ups = await self._leases.pause(
             held.claim,
             checkpoint_id=end.checkpoint_id,
+            graph=fingerprint(graph),
             requests=end.requests,
             wake_at_ms=end.wake_at_ms,
             data=data,
@@ -166,14 +245,19 @@ class Engine:
         return ended
 
     async def _cancelled(self, held: _Held) -> str:
-        """The coroutine was cancelled, by us: for a cancelled run, a lost lease, or because we stop."""
+        """The coroutine was cancelled, by us: for a run that is to stop, a lost lease, or because we stop."""
         if held.why_cancelled == CANCEL:
+            # or as a timeout, with its reason: the script knows
             return await self._finish(held, "cancelled", reason=CANCEL)
+        if held.why_cancelled == LATE:
+            late = f"timed out: a segment did not end within {self._settings.segment_timeout_seconds:g} s"
+            error: RunError = {"type": "SegmentTimeout", "message": late, "node": None}
+            return await self._finish(held, "timeout", error=error, reason=late)
         if held.why_cancelled == LOST:
             log.warning("run.lost")
             return LOST
-        if held.why_cancelled == STOP:
-            return await self._give_back(held, reason=STOP, count_attempt=False)
+        if held.why_cancelled in (STOP, AWAY):
+            return await self._give_back(held, reason=held.why_cancelled, count_attempt=False)
         raise asyncio.CancelledError
 
     async def _give_back(self, held: _Held, *, reason: str, count_attempt: bool) -> str:
@@ -181,25 +265,37 @@ class Engine:
         try:
             wake_ups = await self._leases.give_back(held.claim, reason=reason, count_attempt=count_attempt)
         except RetryableError as error:
-            # the store is away or the lease is: the reconciler gives it back when the lease has run out
+            # the store is away or the lease is: by us or a reconciler it is given back once the store is here
             log.warning("run.left", error=str(error))
+            if not isinstance(error, LeaseLost):
+                self._left.append(held.claim)
             return LOST
         self._dispatcher.send(wake_ups)
         log.info("run.given_back", reason=reason)
         return "given_back"
 
+    async def _leave(self, held: _Held, *, why: str) -> str:
+        """Leave the run as it was, for a worker whose graph fits it."""
+        held.committing = True
+        try:
+            self._dispatcher.send(await self._leases.unmatched(held.claim, why=why))
+        except RetryableError as error:
+            log.warning("run.left", error=str(error))
+            return LOST
+        log.warning("run.incompatible", reason=why)
+        return "incompatible"
+
     async def keep_leases(self) -> None:
-        """Renew all leases at a third of their length; cancel what is lost or to be cancelled. Never ends."""
+        """Renew all leases at a third of their length; stop what is lost or to be stopped. Never ends."""
         loop = asyncio.get_running_loop()
         renewed = loop.time()
-        failing = False
+        failing = away = False
         while True:
-            await asyncio.sleep(self._settings.lease_seconds / 3)
-            held = dict(self._held)
+            await self._until_renewal()
+            held = {key: one for key, one in self._held.items() if not one.left}
             try:
-                lost, cancelled = await self._leases.renew(
-                    {key: one.claim.token for key, one in held.items()}
-                )
+                lost, stopping = await self._leases.renew({key: one.claim.token for key, one in held.items()})
+                await self._give_back_left()
             except Exception as error:
                 known = isinstance(error, RetryableError)
                 if not failing and (held or not known):  # the reconciler tells of a store that is away
@@ -207,12 +303,72 @@ class Engine:
                 failing = True
                 # past its length a lease may be another worker's: what we do would be refused anyway
                 late = loop.time() - renewed > self._settings.lease_seconds
-                lost, cancelled = (set(held) if late else set()), set()
+                lost, stopping = (set(held) if late else set()), set()
             else:
-                failing = False
+                away, failing = failing, False
                 renewed = loop.time()
-            for run_id in lost | cancelled:
-                _cancel(held[run_id], LOST if run_id in lost else CANCEL)
+            gone = AWAY if failing or away else LOST
+            for run_id, one in held.items():
+                why = gone if run_id in lost else CANCEL if run_id in stopping else one.why_cancelled
+                if why not in ("", STOP):
+                    self._stop_one(one, why)
+
+    async def _until_renewal(self) -> None:
+        """Wait for a third of the lease, or until a run that is executed here is asked to stop."""
+        seconds = self._settings.lease_seconds / 3
+        loop = asyncio.get_running_loop()
+        end = loop.time() + seconds
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(end + seconds / 10):
+                while (left := end - loop.time()) > 0:
+                    wait_ms = max(1, int(min(left, MOST_BLOCKED_SECONDS) * 1000))
+                    try:
+                        self._stops_seen, runs = await self._leases.stops(self._stops_seen, block_ms=wait_ms)
+                    except (RetryableError, RedisError):  # a store that is away: the renewal tells of it
+                        await asyncio.sleep(left)
+                    else:
+                        if runs & self._held.keys():
+                            return
+
+    async def _give_back_left(self) -> None:
+        """Give back what could not be while the store was away: no worker died, no attempt counts."""
+        while self._left:
+            claim = self._left.pop()
+            try:
+                wake_ups = await self._leases.give_back(claim, reason=AWAY, count_attempt=False)
+            except LeaseLost:
+                continue  # another has it, and the store knows now that this worker had not died
+            except RetryableError:
+                self._left.append(claim)
+                return
+            self._dispatcher.send(wake_ups)
+
+    def _stop_one(self, held: _Held, why: str) -> None:
+        """Cancel; what has not ended a renewal later is left behind: its run ends without it."""
+        if not held.why_cancelled:
+            _cancel(held, why)
+            return
+        patience = self._settings.lease_seconds / 3
+        if held.committing or asyncio.get_running_loop().time() - held.cancelled_at < patience:
+            return
+        # not cancelled again: LangGraph would leave a deaf tool's task to itself, and nobody would know of it
+        held.left = True
+        with structlog.contextvars.bound_contextvars(**_names(held.claim)):
+            log.warning("slot.lost", why=held.why_cancelled)
+            if held.why_cancelled != LOST:
+                ending = asyncio.create_task(self._end_without(held))
+                self._ending.add(ending)
+                ending.add_done_callback(self._ending.discard)
+
+    async def _end_without(self, held: _Held) -> None:
+        """Commit the end of a run whose coroutine goes on; it can write nothing from then on."""
+        try:
+            await self._cancelled(held)
+        except LeaseLost:
+            log.warning("run.lost")
+        except RetryableError as error:
+            log.warning("run.left", error=str(error))
+            held.left = held.committing = False  # once more, at a renewal to come
 
     async def stop(self, *, grace_seconds: float) -> None:
         """Take nothing more; let segments reach a checkpoint, then cancel the rest; all are given back."""
@@ -231,10 +387,16 @@ class Engine:
             await asyncio.wait([one.task for one in self._held.values()], timeout=seconds)
 
 
+def _names(claim: Claim) -> dict[str, Any]:
+    """What every line of the log says of a segment."""
+    return {"run_id": claim.run.id, "thread_id": claim.run.thread_id, "attempt": claim.run.attempt}
+
+
 def _cancel(held: _Held, why: str) -> None:
     """Cancel, unless it commits; called again while it goes on, for a library may lose a cancellation."""
     if not held.committing:
         held.why_cancelled = held.why_cancelled or why
+        held.cancelled_at = asyncio.get_running_loop().time()
         held.task.cancel()
 
 
@@ -245,7 +407,7 @@ def run_error(error: BaseException) -> RunError:
         if note.startswith("During task with name '"):
             node = note.split("'")[1]
             break
-    name = type(error).__name__
+    name = error.type_name if isinstance(error, EarlierToolError) else type(error).__name__
     text = (str(error) or name).encode("utf-8", "backslashreplace").decode()
     if len(text) > MOST_ERROR_TEXT:
         text = text[:MOST_ERROR_TEXT] + f" … ({len(text)} characters)"

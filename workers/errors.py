@@ -80,8 +80,33 @@ class NotFound(PermanentError):
         self.key = key
 
 
+class ThreadExpired(NotFound):
+    """Raised when a thread was there and is no more: nothing goes on there, and nothing starts anew.
+
+    `why` is `deleted`, `expired` or, where its checkpoints are gone for another reason, `lost`.
+    """
+
+    def __init__(self, thread_id: str, why: str = "lost") -> None:
+        super().__init__("thread", thread_id)
+        what = {"deleted": "was deleted", "expired": "has expired"}.get(why)
+        gone = f"the checkpoints of thread {thread_id!r} are gone: they expired, were removed or lost"
+        self.args = (f"thread {thread_id!r} {what}: use another thread_id" if what else gone,)
+        self.thread_id = thread_id
+        self.why = why
+
+
 class Conflict(PermanentError):
     """Raised when the record's present state forbids the call; the message says which state."""
+
+
+class ThreadBusy(Conflict):
+    """Raised when a run was to be rejected if its thread has another; `run_id` is the one in the way."""
+
+    def __init__(self, thread_id: str, run_id: str, status: str) -> None:
+        super().__init__(f"thread {thread_id!r} is busy: its run {run_id} is {status}; nothing was enqueued")
+        self.thread_id = thread_id
+        self.run_id = run_id
+        self.status = status
 
 
 class AlreadyDecided(Conflict):
@@ -120,14 +145,17 @@ class InvalidDecision(PermanentError):
         self.issues = list(issues)
 
 
-class ThreadExpired(PermanentError):
-    """Raised when a paused run's checkpoints are gone: it cannot go on, and does not start anew."""
+class TooLarge(PermanentError):
+    """Raised when something is larger than a setting allows; the message names both."""
 
-    def __init__(self, thread_id: str) -> None:
-        super().__init__(
-            f"the checkpoints of thread {thread_id!r} have expired or were removed while it was paused"
-        )
-        self.thread_id = thread_id
+    def __init__(self, what: str, size: int, most: int, setting: str) -> None:
+        super().__init__(f"{what} has {size:,} bytes of JSON; the most is {most:,} ({setting})")
+        self.size = size
+        self.most = most
+
+
+class IncompatibleGraph(RetryableError):
+    """Raised when a run cannot go on in the graph that is deployed here; it is left as it was for another."""
 
 
 class UnstorableType(PermanentError):
@@ -140,3 +168,31 @@ class UnstorableType(PermanentError):
 
 class UnreadableCheckpoint(PermanentError):
     """Raised when a stored checkpoint cannot be made again as it was written."""
+
+
+class OutcomeUnknown(PermanentError):
+    """Raised when a tool call may have run in a worker that died, and its `on_unknown` is `fail`."""
+
+    def __init__(self, tool: str, tool_call_id: str) -> None:
+        super().__init__(f"it is not known whether {tool!r} ran (call {tool_call_id}): it is not run again")
+        self.tool = tool
+        self.tool_call_id = tool_call_id
+
+
+class EarlierToolError(PermanentError):
+    """Raised in place of the error that ended an attempt at a tool call in a worker that died later.
+
+    Where that was one of Python's own exceptions, it is an instance of its class too.
+    """
+
+    def __init__(self, type_name: str, message: str) -> None:
+        super().__init__(message)
+        self.type_name = type_name
+
+
+class NoToolCall(PermanentError):
+    """Raised when the current tool call is asked for where none is under way."""
+
+
+class NoRun(PermanentError):
+    """Raised when middleware needs to know the run that is under way, and there is none."""

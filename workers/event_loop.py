@@ -8,19 +8,40 @@ import threading
 import time
 import traceback
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, TypeVar
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import structlog
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Callable, Coroutine
     from concurrent.futures import Future
 
 log = structlog.get_logger("placet")
+P = ParamSpec("P")
 T = TypeVar("T")
 
 BLOCKED_SECONDS = 1.0
 """From here on a loop that does not come round is told of in the log, with its stack."""
+
+
+class SyncThreads(ThreadPoolExecutor):
+    """Threads for sync tools; one whose caller was cancelled cannot be stopped, and is told of in the log."""
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        """Run a function in a thread."""
+        future = super().submit(fn, *args, **kwargs)
+        names = structlog.contextvars.get_contextvars()
+
+        def look(_: object) -> None:
+            if future.running():
+                log.warning("thread.lost", **names)
+                future.add_done_callback(lambda _: log.info("thread.returned", **names))
+
+        with suppress(RuntimeError):  # submitted from a thread, by no task
+            if (caller := asyncio.current_task()) is not None:
+                caller.add_done_callback(look)
+        return future
 
 
 class EventLoop:
@@ -28,7 +49,7 @@ class EventLoop:
 
     def __init__(self, *, threads: int) -> None:
         self.loop = _new_loop()
-        self.loop.set_default_executor(ThreadPoolExecutor(threads, thread_name_prefix="placet-sync"))
+        self.loop.set_default_executor(SyncThreads(threads, thread_name_prefix="placet-sync"))
         self._thread = threading.Thread(target=self._run, name="placet-loop", daemon=True)
         self._stopped = threading.Event()
         self._beat = time.monotonic()

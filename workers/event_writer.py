@@ -6,7 +6,7 @@ import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
-from .encoding import dump_shown
+from .encoding import dump_shown, size_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from .state.leases import Claim, Leases
 
 BATCH = 200
+_BEGINS = 200
+"""Characters of an event that was cut which are kept."""
 GATHER_SECONDS = 0.05
 """How long an event waits for others: what nobody who watches sees, and a fast segment's are one write."""
 
@@ -27,6 +29,7 @@ class EventWriter:
     def __init__(self, *, claim: Claim, leases: Leases) -> None:
         self._claim = claim
         self._leases = leases
+        self._most_bytes = leases.settings.max_event_bytes
         self._waiting: list[tuple[str, str, str]] = []
         self._writing: asyncio.Task[None] | None = None
         self._closing = False
@@ -45,7 +48,10 @@ class EventWriter:
 
     def add(self, kind: str, ns: Sequence[str], data: Any) -> None:
         """Take an event; it will be on its way in a moment."""
-        self._waiting.append((kind, "|".join(ns), dump_shown(data)))
+        text = dump_shown(data)
+        if (size := size_of(text)) > self._most_bytes:
+            kind, text = "cut", dump_shown(cut(kind, text, size=size, most_bytes=self._most_bytes))
+        self._waiting.append((kind, "|".join(ns), text))
         self._start()
 
     def progressed(self) -> None:
@@ -76,3 +82,8 @@ class EventWriter:
                 await self._hurry.wait()
         if not self._closing:
             self._hurry.clear()
+
+
+def cut(kind: str, text: str, *, size: int, most_bytes: int) -> dict[str, Any]:
+    """What stands in the place of an event that is too large."""
+    return {"type": kind, "bytes": size, "most": most_bytes, "begins": text[:_BEGINS]}

@@ -19,7 +19,6 @@ def worker_command(settings: Settings, *, number: int = 1) -> list[str]:
         *(sys.executable, "-m", "celery", "--quiet", "--app", "placet", "worker", "--pool", "threads"),
         *("--concurrency", str(settings.concurrency), "--queues", ",".join(settings.queue_names)),
         *("--hostname", f"placet-{os.getpid()}-{number}@%h", "--loglevel", "INFO"),
-        *("--without-gossip", "--without-mingle"),  # a second of start-up, and nothing uses them
     ]
 
 

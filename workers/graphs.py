@@ -23,8 +23,10 @@ from langgraph.prebuilt import ToolNode
 from langgraph.pregel import Pregel
 
 from .allowed_types import allowed_types
+from .digest import digest_of
 from .errors import InvalidAgent, UnknownAgent
 from .factories import Factory, Graph, as_graph
+from .fingerprint import fingerprint
 from .langgraph_json import AgentSource, read_project
 
 if TYPE_CHECKING:
@@ -54,6 +56,7 @@ class Agents:
         self._agents = agents
         self._checkpointer = checkpointer
         self._store = store
+        self._fingerprints: dict[str, str] = {}
 
     @classmethod
     async def load(
@@ -90,6 +93,11 @@ class Agents:
         """Names of the agents, in the file's order."""
         return tuple(self._agents)
 
+    @property
+    def digest(self) -> str:
+        """Stands for all agents as they are loaded here: the workers of one deployment have the same."""
+        return digest_of(self._fingerprints)
+
     @asynccontextmanager
     async def open(self, name: str, config: RunnableConfig, *, context: Any = None) -> AsyncIterator[Graph]:
         """Give the agent's graph for one segment; a factory is called with the run's config and context.
@@ -112,11 +120,13 @@ class Agents:
             factory = Factory.of(value)
             async with factory.open({}, store=self._store, executes=False) as made:
                 self._warn(name, made)
-                self._attach(name, made)
+                self._fingerprints[name] = fingerprint(self._attach(name, made)).digest
             return factory
         graph = as_graph(value)
         self._warn(name, graph)
-        return self._attach(name, graph)
+        attached = self._attach(name, graph)
+        self._fingerprints[name] = fingerprint(attached).digest
+        return attached
 
     def _warn(self, name: str, graph: Graph) -> None:
         own: list[object] = []

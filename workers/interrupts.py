@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from placet.middleware.shared import UNKNOWN_CALL
+
 from .digest import digest_of, own_pause_id, short_id
 from .json_values import shown, shown_schema
 from .response_schema import decision_schema
@@ -76,7 +78,8 @@ def pause_of(
         value, schema = shown(raised.value), shown_schema(raised.response_schema)
         listed.append({"id": raised.id, "value": value, "response_schema": schema})
         drafts = (
-            batched(value, raised.value, pending, tool_schemas or {})
+            _unknown_call(raised)
+            or batched(value, raised.value, pending, tool_schemas or {})
             or per_call(value, raised.value, schema, pending)
             or [Draft("question", "raw", ("answer",), schema, value=value)]
         )
@@ -92,6 +95,26 @@ def _own_timer(raised: RaisedInterrupt) -> int | None:
     if not isinstance(value, dict) or value.get("type") != TIMER or type(due := value.get("due")) is not int:
         return None
     return due if raised.id == _own_id(value) else None
+
+
+def _unknown_call(raised: RaisedInterrupt) -> list[Draft]:
+    """Ask what became of a tool call that the ledger has no result of; empty for anything else."""
+    value = raised.value
+    if not isinstance(value, dict) or value.get("type") != UNKNOWN_CALL or raised.id != _own_id(value):
+        return []
+    allowed = ("approve", "respond", "reject")
+    return [
+        Draft(
+            "unknown_call",
+            "own",
+            allowed,
+            decision_schema(allowed),
+            tool=value["tool"],
+            args=value["args"],
+            tool_call_id=value["tool_call_id"],
+            description=value["description"],
+        )
+    ]
 
 
 def _own_id(value: Any) -> str | None:

@@ -137,7 +137,8 @@ def call(approval: Approval, *, limit: int = 60) -> str:
     if approval.kind == "breakpoint":
         return plain(f"breakpoint at {approval.tool}")
     args = approval.args if isinstance(approval.args, dict) else {}
-    return compact(f"{approval.tool}({_arguments(args)})", limit=limit)
+    doubt = "may have run: " if approval.kind == "unknown_call" else ""
+    return compact(f"{doubt}{approval.tool}({_arguments(args)})", limit=limit)
 
 
 def decision_line(approval: Approval) -> str:
@@ -219,10 +220,12 @@ def approval_details(approval: Approval, *, commands: bool = True) -> Table:
     shown: dict[str, Any] = {"approval": approval.id, "status": approval.status}
     if approval.reason:
         shown["reason"] = approval.reason
+    if approval.incompatible:
+        shown["incompatible"] = approval.incompatible
     if approval.kind == "question":
         shown["question"] = approval.value
     else:
-        shown["tool" if approval.kind == "tool_call" else "node"] = approval.tool
+        shown["node" if approval.kind == "breakpoint" else "tool"] = approval.tool
     if approval.args is not None:
         shown["arguments" if approval.decision is None else "asked"] = approval.args
     if approval.description:
@@ -238,8 +241,10 @@ def approval_details(approval: Approval, *, commands: bool = True) -> Table:
             shown["decision"] = decision_line(approval)
         shown |= {"by": approval.decided_by, "outcome": approval.outcome}
     if commands and approval.status == "pending":
+        meant = _MEANT if approval.kind == "unknown_call" else {}
         shown["decide"] = "\n".join(
             f"placet {name} {approval.id} --seen {approval.digest}{_OPTIONS.get(name, '')}"
+            + meant.get(name, "")
             for name in approval.allowed
         )
     return details(shown, limit=_ALL)
@@ -251,6 +256,14 @@ _OPTIONS = {
     "respond": " --message TEXT",
     "answer": " --value JSON",
 }
+
+
+_MEANT = {
+    "approve": "  # run it again",
+    "respond": "  # it is done, this is its result",
+    "reject": "  # give it up",
+}
+"""What deciding on a call that may have run comes to."""
 
 
 def _table(*columns: str) -> Table:

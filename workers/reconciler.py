@@ -14,6 +14,8 @@ from .errors import RetryableError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from langgraph.checkpoint.base import BaseCheckpointSaver
+
     from .dispatch import Dispatcher
     from .engine import Engine
     from .settings import Settings
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger("placet")
 MOST_SECONDS_AWAY = 10.0
+SWEEP_LOOKS = 10
+"""How many looks lie between two sweeps, unless the first has left something."""
 
 
 class Reconciler:
@@ -34,13 +38,18 @@ class Reconciler:
         dispatcher: Dispatcher,
         settings: Settings,
         facts: Mapping[str, Any],
+        checkpoints: BaseCheckpointSaver[Any],
     ) -> None:
         self._timers = timers
         self._engine = engine
         self._dispatcher = dispatcher
         self._settings = settings
         self._facts = facts
+        self._checkpoints = checkpoints
         self._started = 0
+        self._until_sweep = 0
+        self._deleted: list[str] = []
+        self._executing: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
         """Look, again and again; backs off while the store is away. Never ends."""
@@ -68,12 +77,37 @@ class Reconciler:
 
     async def look(self) -> None:
         """Look once and send what is to be sent."""
-        wake_ups = await self._timers.look(
-            facts=json.dumps({**self._facts, "active": self._engine.active}),
+        now = {"active": self._engine.active, "writes_lost": self._timers.losses}
+        wake_ups, asked = await self._timers.look(
+            facts=json.dumps({**self._facts, **now}),
             limit=self._room(),
             queues=self._settings.queue_names,
+            slots=self._settings.concurrency - self._engine.active,
         )
         self._dispatcher.send(wake_ups)
+        for run_id in asked:
+            # not by a message: any worker might take that, and the others have refused this run
+            task = asyncio.create_task(self._execute(run_id))
+            self._executing.add(task)
+            task.add_done_callback(self._executing.discard)
+
+    async def _execute(self, run_id: str) -> None:
+        try:
+            await self._engine.execute(run_id)
+        except RetryableError as error:
+            log.warning("run.left", run_id=run_id, error=str(error))
+        self._until_sweep -= 1
+        if self._until_sweep <= 0:
+            await self._sweep()
+
+    async def _sweep(self) -> None:
+        """Remove what has outlived its lifetime."""
+        more, threads = await self._timers.sweep(deleted=self._deleted)
+        self._until_sweep = 0 if more else SWEEP_LOOKS
+        self._deleted = []
+        for thread_id in threads:  # of another checkpointer than our own
+            await self._checkpoints.adelete_thread(thread_id)
+            self._deleted.append(thread_id)
 
     def _room(self) -> int:
         """How many astray wake-ups to send again: never more than there are free slots.

@@ -5,9 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AIMessage, ToolMessage
+from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.constants import END, START
 
+from .checkpoint.threads import TOKEN, ThreadsSaver
+
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from langchain_core.runnables import RunnableConfig
 
     from .factories import Graph
@@ -36,6 +41,25 @@ async def repair_thread(graph: Graph, config: RunnableConfig, reason: str) -> No
         ]
         await graph.aupdate_state(config, {"messages": results}, as_node=START)
         await graph.aupdate_state(config, None, as_node=END)
+
+
+async def roll_back(graph: Graph, config: RunnableConfig, run_ids: Collection[str]) -> None:
+    """Bring the thread back to where it stood before these runs, its newest, began.
+
+    Our own checkpointer deletes their checkpoints. Of another's, only what a root graph needs is known: the
+    newest checkpoint that is not theirs is copied to be the newest, and theirs stay in the history.
+    """
+    saver, thread_id = graph.checkpointer, config["configurable"]["thread_id"]
+    assert isinstance(saver, BaseCheckpointSaver)  # noqa: S101 - every agent is given one
+    if isinstance(saver, ThreadsSaver):
+        await saver.aroll_back(thread_id, list(run_ids), token=config["configurable"][TOKEN])
+        return
+    async for found in saver.alist({"configurable": {"thread_id": thread_id, "checkpoint_ns": ""}}):
+        if found.metadata.get("run_id") not in run_ids:
+            at = {**config["configurable"], **found.config["configurable"]}
+            await graph.aupdate_state({**config, "configurable": at}, None, as_node="__copy__")
+            return
+    await saver.adelete_thread(thread_id)
 
 
 def unanswered_calls(values: Any) -> list[Any]:

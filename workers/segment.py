@@ -15,12 +15,14 @@ from langgraph.types import Command, StreamMode
 
 from .answers import resume_map
 from .breakpoints import due_breakpoint, has_breakpoints, pass_leftovers
-from .encoding import dump_shown
-from .errors import ThreadExpired
+from .compatibility import incompatibility
+from .encoding import check_size, dump_shown
+from .errors import IncompatibleGraph, ThreadExpired
 from .event_writer import EventWriter
+from .fingerprint import fingerprint
 from .graphs import tool_schemas
 from .interrupts import StaticBreakpoint, pause_of
-from .repair import repair_thread
+from .repair import repair_thread, roll_back
 from .tool_calls import pending_tool_calls
 
 if TYPE_CHECKING:
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from .state.approvals import ApprovalRequest, Approvals
     from .state.leases import Claim, Leases
 
+_MOST_REQUESTS = 10_000
 MODES: list[StreamMode] = ["updates", "messages", "custom", "values"]
 
 
@@ -67,6 +70,7 @@ class Segment:
         self._graph = graph
         self._leases = leases
         self._approvals = approvals
+        self._settings = leases.settings
         self._config = graph_config(claim)
         self._values: Any = None
         self._interrupts: dict[str, Interrupt] | None = None
@@ -76,8 +80,10 @@ class Segment:
         """Go on from where the thread stands.
 
         Raises:
+            TooLarge: when its result, or what it asks, is larger than the settings allow.
             GraphDrained: when it stopped at a checkpoint because `control` asked for it.
             ThreadExpired: when the checkpoint it paused at is gone.
+            IncompatibleGraph: when it cannot go on in this graph; nothing has happened then.
             Exception: whatever the graph raises.
         """
         start = await self._start()
@@ -106,8 +112,14 @@ class Segment:
                     raise
                 return await self._reopened(error)
         if self._interrupts is None:
-            return Finished(result=dump_shown(self._values))
+            return self._finished(self._values)
         return await self._paused(await self._graph.aget_state(self._config))
+
+    def _finished(self, values: Any) -> Finished:
+        result = dump_shown(values)
+        most = self._settings.max_result_bytes
+        check_size("the result", result, most_bytes=most, setting="PLACET_MAX_RESULT_BYTES")
+        return Finished(result=result)
 
     def _take(self, part: Any, events: EventWriter) -> None:
         kind, ns, data = part["type"], part["ns"], part["data"]
@@ -139,11 +151,14 @@ class Segment:
             for message in messages if isinstance(messages, list) else ():
                 if isinstance(message, ToolMessage) and message.tool_call_id in self._call_of:
                     outcome = "failed" if message.status == "error" else "succeeded"
+                    if message.additional_kwargs.get("placet_outcome") == "unknown":
+                        outcome = "unknown"
                     self.outcomes[self._call_of[message.tool_call_id]] = outcome
 
     async def _start(self) -> _Start | Finished | Paused:
         """What to drive the graph with, or the end or pause that it stands at already."""
         claim = self._claim
+        await self._match()
         if claim.run.segment == 1:
             return await self._begin()
         resume = resume_map(claim.answers)
@@ -152,13 +167,37 @@ class Segment:
             return _Start(Command(resume=resume))
         return await self._start_from(await self._graph.aget_state(self._config), resume)
 
+    @property
+    def begun(self) -> bool:
+        """Whether the graph has taken its input, or its answers."""
+        return self._values is not None
+
+    async def _match(self) -> None:
+        """See that the run fits the graph, unless it was left by the same one."""
+        claim, run = self._claim, self._claim.run
+        if run.segment == 1 and not run.incompatible:
+            return
+        own = fingerprint(self._graph)
+        if run.segment > 1 and claim.graph != own.digest:
+            stored = await self._leases.fingerprint(claim.graph) if claim.graph else None
+            requests = await self._approvals.newest(status=None, run_id=run.id, limit=_MOST_REQUESTS)
+            if why := await incompatibility(self._graph, run, stored=stored, requests=requests):
+                raise IncompatibleGraph(why)
+        elif not run.incompatible:
+            return
+        await self._leases.matched(claim, own)
+
     async def _begin(self) -> _Start:
         """The run's input, once the thread is in order."""
-        if self._claim.repair:
-            # checkpoints with this run's id would say that its input is there
-            config: RunnableConfig = {**self._config, "metadata": {}}
-            await repair_thread(self._graph, config, self._claim.repair)
-            await self._leases.repaired(self._claim)
+        claim = self._claim
+        # checkpoints with this run's id would say that its input is there
+        config: RunnableConfig = {**self._config, "metadata": {}}
+        if claim.rollback:
+            await roll_back(self._graph, config, claim.rollback)
+        if claim.repair:
+            await repair_thread(self._graph, config, claim.repair)
+        if claim.rollback or claim.repair:
+            await self._leases.repaired(claim)
         return _Start(first_input(self._claim))
 
     async def _start_from(self, state: StateSnapshot, resume: dict[str, Any]) -> _Start | Finished | Paused:
@@ -168,7 +207,7 @@ class Segment:
                 raise ThreadExpired(claim.run.thread_id)  # it has paused once: a new start would do it again
             return await self._begin()  # its worker died before the input was written
         if not state.tasks:  # `next` would not do: it leaves out tasks whose writes are saved
-            return Finished(result=dump_shown(self._output(state)))  # it ended, and that was not committed
+            return self._finished(self._output(state))  # it ended, and that was not committed
         if stop := await due_breakpoint(self._graph, state):
             pause = pause_of(run_id=claim.run.id, agent=claim.run.agent, breakpoint_at=stop)
             approved = {a.interrupt_id for a in claim.answers if a.mode == "static"}
@@ -194,6 +233,11 @@ class Segment:
             tool_schemas=tool_schemas(self._graph) if self._interrupts else {},
             breakpoint_at=stop,
         )
+        for request in pause.requests:
+            what = "what is asked" if request.tool is None else f"what is asked about {request.tool!r}"
+            text = dump_shown([request.args, request.value, request.description])
+            most = self._settings.max_arguments_bytes
+            check_size(what, text, most_bytes=most, setting="PLACET_MAX_ARGUMENTS_BYTES")
         return Paused(
             checkpoint_id=_checkpoint_id(state),
             requests=pause.requests,

@@ -19,12 +19,22 @@ _FACTORY = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
 _LEAST = {
     "concurrency": 1,
     "max_attempts": 1,
+    "max_deaths": 1,
     "events_max": 1,
     "lease_seconds": 0.1,
     "reconcile_seconds": 0.05,
+    "segment_timeout_seconds": 0,
     "grace_seconds": 0,
     "events_keep_seconds": 0,
+    "runs_keep_seconds": 0,
     "thread_ttl_seconds": 0,
+    "max_input_bytes": 2,
+    "max_messages": 1,
+    "max_config_bytes": 2,
+    "max_arguments_bytes": 2,
+    "max_decision_bytes": 2,
+    "max_event_bytes": 1000,
+    "max_result_bytes": 2,
 }
 
 
@@ -35,7 +45,7 @@ class Settings:
     redis_url: str = "redis://127.0.0.1:6379/0"
     """Where the records are: Redis 6.2+ or Valkey, `noeviction`, append-only file on."""
     broker_url: str = ""
-    """Celery's broker; empty means `redis_url`."""
+    """Celery's broker: `redis://…`, or `amqp://…` for RabbitMQ; empty means `redis_url`."""
     namespace: str = "placet"
     """Prefix of every key, so that several systems can share a server."""
     config: str = "langgraph.json"
@@ -48,6 +58,10 @@ class Settings:
     """A thread's lease; renewed at a third of it, taken over when it has run out."""
     max_attempts: int = 5
     """Starts of one segment without progress before the run ends as `error`."""
+    segment_timeout_seconds: float = 0.0
+    """What one segment may take before its run ends as `timeout`; 0 is without end."""
+    max_deaths: int = 10
+    """Workers that may die while executing a run, however far it gets, before it ends as `error`."""
     grace_seconds: float = 20.0
     """How long a warm shutdown waits for segments to reach a checkpoint."""
     reconcile_seconds: float = 1.0
@@ -56,14 +70,32 @@ class Settings:
     """Events kept of one run; older ones are trimmed and a reader gets `resync`."""
     events_keep_seconds: float = 86_400.0
     """How long a run's events are kept past its end."""
+    runs_keep_seconds: float = 2_592_000.0
+    """How long an ended run's records (itself, its events, requests, ledger) are kept; 0: for ever."""
     thread_ttl_seconds: float = 0.0
-    """Lifetime of an idle thread's checkpoints; 0 keeps them until they are deleted."""
+    """How long a thread's checkpoints are kept past the end of its last run; 0: until they are deleted."""
+    max_input_bytes: int = 16 * 1024 * 1024
+    """Of a run's input, as JSON."""
+    max_messages: int = 10_000
+    """Messages in a run's input."""
+    max_config_bytes: int = 1024 * 1024
+    """Of a run's config, context and metadata, each."""
+    max_arguments_bytes: int = 1024 * 1024
+    """Of what one approval request shows: a call's arguments, a question; above, the run ends as `error`."""
+    max_decision_bytes: int = 1024 * 1024
+    """Of one decision: edited arguments, an answer."""
+    max_event_bytes: int = 256 * 1024
+    """Of one event's data; a larger one is replaced by an event `cut` that says so."""
+    max_result_bytes: int = 16 * 1024 * 1024
+    """Of a run's result; above, the run ends as `error`, its thread keeps the state."""
     checkpointer: str = "placet"
     """`placet`, `langgraph-redis`, or `package.module:factory` of another (docs/checkpointers.md)."""
     encryption_key: str = ""
     """AES key for checkpoints: 16, 24 or 32 characters; empty means none."""
     allowed_types: str = ""
     """More types a checkpoint may hold, comma-separated `package.module:Type`."""
+    build_id: str = ""
+    """The deployment's version: a run that paused under it goes on there while it has workers."""
     log_format: str = "console"
     """`console` or `json`."""
 
@@ -122,6 +154,11 @@ class Settings:
     def broker(self) -> str:
         """The broker's URL."""
         return self.broker_url or self.redis_url
+
+    @property
+    def uses_rabbitmq(self) -> bool:
+        """Whether the broker is RabbitMQ."""
+        return urlsplit(self.broker).scheme in ("amqp", "amqps", "pyamqp")
 
     @property
     def queue_names(self) -> tuple[str, ...]:

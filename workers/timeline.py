@@ -77,6 +77,8 @@ def describe(
         text = f"waits for a person: {', '.join(data.get('approvals', []))}"
     elif event.type == "approval.decided":
         text = f"{data.get('decision')} by {data.get('reviewer')}: {data.get('approval_id')}"
+    elif event.type == "run.incompatible":
+        text = f"waits for another deployment: {data.get('reason')}"
     elif event.type == "run.ended":
         why = data.get("reason") if error is None else error_line(error)
         text = " ".join(filter(None, (data.get("status"), why)))

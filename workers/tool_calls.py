@@ -73,7 +73,11 @@ def pending_tool_calls(messages: Iterable[Any]) -> list[PendingCall]:
             calls, answered = message.tool_calls, set()
         elif kind == "tool":
             answered.add(message.tool_call_id)
-    return [PendingCall(c["id"], c["name"], shown(c["args"])) for c in calls if c["id"] not in answered]
+    return [
+        PendingCall(shown(c["id"]), shown(c["name"]), shown(c["args"]))
+        for c in calls
+        if c["id"] not in answered
+    ]
 
 
 def batched(

@@ -20,9 +20,10 @@ from celery import signals
 from celery.exceptions import SecurityWarning
 
 from .checkpoint import checkpointer, store
+from .digest import digest_of
 from .dispatch import Dispatcher
 from .engine import Engine
-from .errors import PlacetError
+from .errors import PlacetError, RetryableError
 from .event_loop import EventLoop
 from .graphs import Agents
 from .logs import configure_logs
@@ -68,7 +69,12 @@ class Worker:
     def execute(self, run_id: str) -> str:
         """Execute a run's next segment; blocks the calling thread, not the loop."""
         assert self._engine is not None  # noqa: S101 - `start` comes first
-        return self._loop.submit(self._engine.execute(run_id)).result()
+        try:
+            return self._loop.submit(self._engine.execute(run_id)).result()
+        except RetryableError as error:
+            # the store is away: the wake-up is sent again, Celery has nothing to tell of
+            log.warning("run.not_claimed", run_id=run_id, error=str(error))
+            return "unavailable"
 
     def begin_stop(self, *, grace_seconds: float, status: int) -> None:
         """Let segments reach a checkpoint, cancel the rest, give all back; returns at once.
@@ -108,19 +114,21 @@ class Worker:
         agents = await Agents.load(settings, checkpointer=saver, store=store(connection.reader, settings))
         dispatcher = self._dispatcher = Dispatcher(settings=settings, app=self._app)
         stack.push_async_callback(dispatcher.aclose)
+        fleet = settings.build_id or digest_of([agents.digest, settings.allowed_types])
         self._engine = Engine(
             agents=agents,
-            leases=Leases(connection, owner=owner),
+            leases=Leases(connection, owner=owner, fleet=fleet),
             approvals=Approvals(connection),
             dispatcher=dispatcher,
             settings=settings,
         )
         self._reconciler = Reconciler(
-            timers=Timers(connection, owner=owner),
+            timers=Timers(connection, owner=owner, fleet=fleet),
             engine=self._engine,
             dispatcher=dispatcher,
             settings=settings,
             facts=_facts(settings, agents.names),
+            checkpoints=saver,
         )
         self._reconciling = asyncio.create_task(self._reconciler.run())
         for forever in (asyncio.create_task(self._engine.keep_leases()), self._reconciling):
@@ -140,6 +148,7 @@ def _facts(settings: Settings, agents: tuple[str, ...]) -> dict[str, Any]:
         "queues": settings.queue_names,
         "concurrency": settings.concurrency,
         "agents": agents,
+        "build_id": settings.build_id,
         "python": platform.python_version(),
         "started_at": datetime.now(UTC).isoformat(),
     }

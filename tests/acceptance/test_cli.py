@@ -5,18 +5,22 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
+import socket
 import sys
 from asyncio.subprocess import PIPE
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import psutil
+import pytest
 
-from fleet import PATIENCE, wait_until
+from fleet import AGENTS, PATIENCE, wait_until
 
 if TYPE_CHECKING:
     from asyncio.subprocess import Process
     from pathlib import Path
+
+    from brokers import RabbitBroker
 
     from fleet import Fleet
 
@@ -53,6 +57,10 @@ async def test_a_run_is_enqueued_decided_and_watched(fleet: Fleet) -> None:
     [run] = await cli_json(fleet, "enqueue", "batched", "--input", "-", "--thread", "t-1", stdin=INPUT)
     waited = await cli_json(fleet, "runs", "watch", run["id"], "--until", "pause")
     assert waited[-1]["type"] == "run.interrupted"
+    status, busy = await error(
+        fleet, "enqueue", "plain", "--input", INPUT, "--thread", "t-1", "--multitask-strategy", "reject"
+    )
+    assert (status, busy["type"], busy["run_id"]) == (1, "ThreadBusy", run["id"])
 
     asked = await cli_json(fleet, "approvals", "list", "--run", run["id"])
     pay, mail = sorted(asked, key=lambda approval: approval["index"])
@@ -106,8 +114,10 @@ async def test_an_answer_may_be_falsy(fleet: Fleet) -> None:
 
 async def test_enqueue_waits_for_the_end(fleet: Fleet) -> None:
     await fleet.start()
-    [run] = await cli_json(fleet, "enqueue", "plain", "--input", INPUT, "--wait", "--timeout", "1m")
-    assert run["status"] == "success"
+    [run] = await cli_json(
+        fleet, "enqueue", "plain", "--input", INPUT, "--wait", "--timeout", "1m", "--run-timeout", "2m"
+    )
+    assert (run["status"], run["timeout_seconds"]) == ("success", 120)
     status, out, _ = await cli(fleet, "enqueue", "failing_model", "--input", INPUT, "--wait", "--json")
     assert (status, json.loads(out)["error"]["message"]) == (1, "no model")
 
@@ -217,6 +227,52 @@ async def test_doctor_finds_what_is_wrong(fleet: Fleet) -> None:
     assert "PLACET_REDIS_URL" in settings["found"]
     names = {line["name"] for line in map(json.loads, out.splitlines()) if line["status"] == "fail"}
     assert names == {"server", "broker", "agents"}
+
+
+async def test_doctor_as_a_workers_health_check(fleet: Fleet) -> None:
+    """It asks for a worker of this machine alone, and does not look at agents."""
+    fleet.settings = replace(fleet.settings, config="no.json")
+    status, out, err = await cli(fleet, "doctor", "--worker")
+    assert (status, out, err) == (1, f"fail worker       none alive on {socket.gethostname()}\n", "")
+    fleet.settings = replace(fleet.settings, config=str(AGENTS))
+    [worker] = await fleet.start()
+    fleet.settings = replace(fleet.settings, config="no.json")
+
+    async def alive() -> bool:
+        status, out, _ = await cli(fleet, "doctor", "--worker", "--json")
+        found = json.loads(out)
+        assert found["name"] == "worker"
+        return status == 0 and f":{worker.pid}" in found["found"]
+
+    await wait_until(alive)
+    fleet.settings = replace(fleet.settings, redis_url="redis://u:secret@127.0.0.1:1/0")
+    status, out, err = await cli(fleet, "doctor", "--worker", "--json")
+    assert (status, json.loads(out)["status"], err) == (1, "fail", "")
+    assert "secret" not in out
+
+
+@pytest.mark.parametrize("broker", ["rabbitmq"], indirect=True)
+async def test_doctor_looks_at_rabbitmqs_queues(fleet: Fleet, broker: RabbitBroker) -> None:
+    async def check() -> dict[str, Any]:
+        _, out, _ = await cli(fleet, "doctor", "--json")
+        found: dict[str, Any]
+        (found,) = (line for line in map(json.loads, out.splitlines()) if line["name"] == "broker")
+        assert "guest:guest" not in found["found"]
+        return found
+
+    queue = fleet.settings.queue_names[0]
+    broker.declare("classic", {})
+    assert (await check())["found"].endswith(f": {queue} not there yet")
+    await fleet.start()
+    found = await check()
+    assert found["status"] == "ok"
+    assert found["found"].endswith(f": {queue} 0 waiting")
+    fleet.settings = replace(fleet.settings, queues=f"{queue},classic")
+    found = await check()
+    assert found["status"] == "fail"
+    assert "inequivalent arg 'x-queue-type' for queue 'classic'" in found["found"]
+    assert found["advice"].startswith("delete the queue classic")
+    broker.delete("classic")
 
 
 async def test_a_worker_starts_without_a_banner(fleet: Fleet) -> None:

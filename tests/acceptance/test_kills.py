@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from brokers import on_both_brokers
 
 from fleet import PATIENCE, human, paused, wait_until
 from placet.checkpoint import checkpointer
@@ -131,6 +132,7 @@ async def test_between_checkpoint_and_pause(at: Any) -> None:
     await held.end()
 
 
+@on_both_brokers
 async def test_between_decision_and_resume(at: Any) -> None:
     """What was decided is not asked again, what was approved at a breakpoint neither."""
     held: Held = at(f"after {CLAIM}")
@@ -151,6 +153,7 @@ async def test_between_the_end_and_its_commit(at: Any) -> None:
     await held.end()
 
 
+@on_both_brokers
 async def test_while_work_is_under_way(fleet: Fleet, placet: Placet) -> None:
     """A model, a tool, an approved tool: they run again, and for the approved one the events say so."""
     (first,) = await fleet.start()

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from brokers import on_both_brokers
 
-from fleet import PATIENCE, paused
+from fleet import PATIENCE, paused, wait_until
 
 if TYPE_CHECKING:
     from fleet import Fleet, WorkerProcess
@@ -61,6 +62,7 @@ async def test_batched_actions_are_decided_apart(fleet: Fleet, placet: Placet) -
     assert outcomes == {pay.id: ("succeeded", "ann"), mail.id: ("not_run", "bob")}
 
 
+@on_both_brokers
 async def test_an_edit_runs_what_was_edited_and_a_response_runs_nothing(fleet: Fleet, placet: Placet) -> None:
     run, (pay, mail) = await pause(fleet, placet, "batched", HUMAN)
     edit = {"type": "edit", "edited_action": {"name": "pay", "args": {"to": "eve", "amount": 5}}}
@@ -70,6 +72,23 @@ async def test_an_edit_runs_what_was_edited_and_a_response_runs_nothing(fleet: F
     assert [effect.args for effect in fleet.effects("pay")] == [{"to": "eve", "amount": 5}]
     assert fleet.effects("mail") == []
     assert "I wrote myself" in last_text(run)
+
+
+async def test_a_tools_question_behind_a_static_breakpoint(fleet: Fleet, placet: Placet) -> None:
+    """The breakpoint that was passed is not asked about again when the answer comes."""
+    await fleet.start()
+    run = await placet.enqueue("stopped_question", HUMAN)
+    (stop,) = await paused(placet, run)
+    await placet.decide(stop.id, APPROVE, reviewer="ann")
+
+    async def asked() -> bool:
+        return any(one.kind == "question" for one in await placet.approvals(run_id=run.id))
+
+    await wait_until(asked)
+    (question,) = await paused(placet, run)
+    await placet.decide(question.id, {"type": "answer", "value": "RED"}, reviewer="ann")
+    assert (await end(placet, run)).result["messages"][-1]["content"] == "done: painted door RED"
+    assert len(await placet.approvals(run_id=run.id, status=None)) == 2
 
 
 @on_both
@@ -99,6 +118,7 @@ async def test_falsy_answers_arrive_as_they_are(fleet: Fleet, placet: Placet) ->
         assert type(run.result["left"]) is type(value)
 
 
+@on_both_brokers
 async def test_two_questions_in_one_node(fleet: Fleet, placet: Placet) -> None:
     run, (first,) = await pause(fleet, placet, "questions", {})
     await placet.decide(first.id, {"type": "answer", "value": 1}, reviewer="ann")

@@ -6,6 +6,7 @@ import signal
 from typing import TYPE_CHECKING
 
 import pytest
+from brokers import on_both_brokers
 
 from fleet import PATIENCE, human, wait_until
 
@@ -54,6 +55,7 @@ async def test_progress_counts_anew(fleet: Fleet, placet: Placet) -> None:
     assert [event.type for event in events].count("run.recovered") == 2
 
 
+@on_both_brokers
 @pytest.mark.settings(lease_seconds=1)
 async def test_a_zombie_writes_nothing(fleet: Fleet, placet: Placet) -> None:
     """A worker that was stopped for longer than its lease finds the run taken over."""

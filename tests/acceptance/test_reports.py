@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from fleet import PATIENCE, Fleet, paused, wait_until
-from placet.errors import AlreadyDecided, InvalidDecision
+from placet.errors import AlreadyDecided, InvalidDecision, ThreadExpired
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -114,8 +114,8 @@ async def test_a_gate_with_a_misspelt_key_stops_the_worker_at_its_start(
 
 
 async def test_an_approval_after_the_threads_lifetime(redis_url: str, tmp_path: Path) -> None:
-    """langgraph-redis#137: the run ends as an error that says so; nothing starts anew."""
-    fleet = Fleet(redis_url=redis_url, folder=tmp_path, thread_ttl_seconds=3600)
+    """langgraph-redis#137: it stays while it is asked; once gone, all say so, and nothing starts anew."""
+    fleet = Fleet(redis_url=redis_url, folder=tmp_path, thread_ttl_seconds=0.5)
     try:
         async with fleet.connect() as placet:
             await fleet.start()
@@ -123,14 +123,17 @@ async def test_an_approval_after_the_threads_lifetime(redis_url: str, tmp_path: 
                 run = await placet.enqueue(agent, given)
                 asked = await paused(placet, run)
                 key = placet._connection.keys("checkpoint", run.thread_id)
-                assert await placet._connection.redis.ttl(key) > 0
-                await placet._connection.redis.delete(key)  # as its expiry would
-                for one in asked:
-                    decision: dict[str, Any] = APPROVE
-                    if one.kind == "question":
-                        decision = {"type": "answer", "value": 1}
-                    await placet.decide(one.id, decision, reviewer="ann")
-                run = await placet.wait(run.id, timeout=PATIENCE)
+                assert await placet._connection.redis.ttl(key) == -1
+                await placet._connection.redis.delete(key)  # as a server that evicts, or a failover, would
+                decision: dict[str, Any] = APPROVE
+                if asked[0].kind == "question":
+                    decision = {"type": "answer", "value": 1}
+                with pytest.raises(ThreadExpired, match="gone"):
+                    await placet.decide(asked[0].id, decision, reviewer="ann")
+                with pytest.raises(ThreadExpired, match="gone"):
+                    await placet.enqueue(agent, given, thread_id=run.thread_id)
+                assert (await placet.approval(asked[-1].id)).status == "cancelled"
+                run = await placet.get(run.id)
                 assert run.status == "error"
                 assert run.error is not None
                 assert run.error["type"] == "ThreadExpired"

@@ -6,6 +6,7 @@ import signal
 from typing import TYPE_CHECKING
 
 import pytest
+from brokers import on_both_brokers
 
 from fleet import PATIENCE, human, wait_until
 
@@ -37,6 +38,7 @@ async def finished(placet: Placet, run: Run, first: WorkerProcess) -> None:
     assert run.attempt == 1
 
 
+@on_both_brokers
 @pytest.mark.settings(lease_seconds=600, grace_seconds=60)
 async def test_warm_reaches_a_checkpoint(fleet: Fleet, placet: Placet) -> None:
     run, first = await begun(fleet, placet, "slow_tool", "slow")
@@ -69,6 +71,7 @@ async def test_a_blocked_thread_does_not_keep_it(fleet: Fleet, placet: Placet, h
     await finished(placet, run, first)
 
 
+@on_both_brokers
 @pytest.mark.settings(lease_seconds=600, grace_seconds=600)
 async def test_cold_during_warm(fleet: Fleet, placet: Placet) -> None:
     run, first = await begun(fleet, placet, "slow_tool", "slow")

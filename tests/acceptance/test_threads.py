@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from fleet import PATIENCE, human, paused, wait_until
-from placet.errors import NotFound, NotPending
+from placet.errors import NotPending, ThreadExpired
 
 if TYPE_CHECKING:
     from fleet import Fleet
@@ -104,7 +104,7 @@ async def test_delete(fleet: Fleet, placet: Placet) -> None:
     for run in (waiting, busy):
         await placet.delete_thread(run.thread_id)
         assert (await placet.get(run.id)).status == "cancelled"
-        with pytest.raises(NotFound):
+        with pytest.raises(ThreadExpired, match="was deleted"):
             await placet.state(run.thread_id)
     with pytest.raises(NotPending, match="deleted"):
         await placet.decide(pay.id, {"type": "approve"}, reviewer="ann")
@@ -113,11 +113,12 @@ async def test_delete(fleet: Fleet, placet: Placet) -> None:
         return "run.lost" in fleet.workers[0].log
 
     await wait_until(let_go)
-    with pytest.raises(NotFound):
+    with pytest.raises(ThreadExpired):
         await placet.state("busy")
     assert fleet.effects("slow", "end") == []
     for thread_id in ("waiting", "busy"):
-        assert len(await messages_after(placet, thread_id)) == 4
+        with pytest.raises(ThreadExpired, match="was deleted"):
+            await placet.enqueue("plain", human("next"), thread_id=thread_id)
 
 
 async def test_decided_while_another_call_runs(fleet: Fleet, placet: Placet) -> None:

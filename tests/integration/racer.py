@@ -10,7 +10,9 @@ from typing import Any
 
 from core import new_run, open_core
 
-from placet.errors import AlreadyDecided
+from placet.errors import AlreadyDecided, ThreadBusy
+
+STRATEGIES = ("enqueue", "reject", "interrupt", "rollback")
 
 
 async def race(redis_url: str) -> None:
@@ -28,6 +30,13 @@ async def race(redis_url: str) -> None:
                     told = ["won", won.decided_by, won.decision]
                 except AlreadyDecided as error:
                     told = ["lost", error.decided_by, {"type": error.decision}]
+            elif kind == "multitask":
+                strategy = STRATEGIES[(int(n) // 2 + os.getpid()) % len(STRATEGIES)]
+                try:
+                    await core.enqueue(f"r{n}-{me}", f"t{n}", multitask_strategy=strategy)
+                    told = ["won", strategy, None]
+                except ThreadBusy as error:
+                    told = ["lost", strategy, error.run_id]
             elif kind == "enqueue":
                 created, _ = await core.runs.enqueue(new_run(f"r{n}", f"t{n}"))
                 told = ["won" if created else "lost", None, None]

@@ -38,7 +38,7 @@ async def test_a_closed_client_stays_closed(redis_url: str) -> None:
         with pytest.raises(NotConnected, match="closed"):
             await (anext(call) if method in ("stream", "watch_approvals") else call)
     async with Placet.connect(redis_url, broker_url="memory://") as client:
-        assert await client.runs() == [run]
+        assert [one.id for one in await client.runs()] == [run.id]
 
 
 def test_the_sync_wrapper_works_within_its_with_alone(redis_url_sync: str) -> None:

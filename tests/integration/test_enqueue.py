@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from core import request
 
 from placet.errors import Conflict, InvalidInput
+from placet.state.runs import Run
 
 if TYPE_CHECKING:
     from core import Core
@@ -175,6 +178,13 @@ NOT_JSON: dict[str, Any] = {
 }
 
 
+async def test_what_is_empty_comes_back_as_it_was_given(core: Core) -> None:
+    one = await core.placet.enqueue("null", {}, context={}, metadata={}, config={})
+    assert (one.agent, one.input, one.context, one.metadata, one.config) == ("null", {}, {}, {}, {})
+    other = await core.placet.enqueue("{}", [], context=None)
+    assert (other.agent, other.input, other.context, other.metadata) == ("{}", [], None, {})
+
+
 @pytest.mark.parametrize("bad", list(NOT_JSON))
 @pytest.mark.parametrize("field", ["input", "context", "metadata", "config"])
 async def test_what_is_not_json_is_refused_by_name(core: Core, field: str, bad: str) -> None:
@@ -260,3 +270,35 @@ async def test_configuration_of_a_caller_is_kept(core: Core) -> None:
         "run_name": "n",
     }
     assert (await core.placet.enqueue("agent", {}, config=config)).config == config
+
+
+async def test_a_listing_reads_nothing_large_and_a_claim_its_input_once(core: Core) -> None:
+    run = await core.placet.enqueue("agent", {"x": 1}, run_id="r1", thread_id="t1", metadata={"team": "a"})
+    (listed,) = await core.placet.runs()
+    assert listed == replace(run, input=None, config={}, context=None)
+    claim = await core.claim()
+    assert claim.run.input == {"x": 1}
+    await core.pause(claim, request(), checkpoint_id="c1")
+    await core.decide("a1")
+    claim = await core.claim()
+    assert (claim.run.input, claim.run.metadata) == (None, {"team": "a"})
+    await core.finish(claim)
+    whole = await core.placet.get("r1")
+    (listed,) = await core.placet.runs(status="success")
+    assert whole.result == {"done": True}
+    assert listed == replace(whole, input=None, config={}, context=None, result=None)
+
+
+async def test_a_listing_has_all_else(core: Core) -> None:
+    await core.placet.enqueue(
+        "agent", {}, run_id="r1", thread_id="t1", principal="bob", timeout_seconds=60, context={"a": 1}
+    )
+    await core.claim()
+    await core.expire_lease()
+    await core.fail(await core.claim())
+    await core.redis.hset(core.connection.keys("run", "r1"), mapping={"build": "b", "incompatible": "no"})
+    whole = await core.placet.get("r1")
+    blank = {"wake_at", "result"} | {field.name for field in fields(Run) if not getattr(whole, field.name)}
+    assert blank == {"wake_at", "result", "input", "config", "metadata"}
+    (listed,) = await core.placet.runs()
+    assert listed == replace(whole, input=None, context=None)

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from core import request
+from core import open_core, request
 
 from placet.errors import (
     AlreadyDecided,
@@ -122,7 +122,7 @@ async def test_an_answer_during_a_segment_is_delivered_when_it_ends(core: Core) 
 async def test_an_answer_that_was_acknowledged_survives_a_killed_worker(core: Core) -> None:
     await core.paused(request("a1"), request("a2"))
     await core.decide("a1")
-    await core.claim()
+    await core.start_call(await core.claim())
     await core.decide("a2")
     await core.expire_lease()
 
@@ -130,7 +130,12 @@ async def test_an_answer_that_was_acknowledged_survives_a_killed_worker(core: Co
     answers = {a.approval_id: a.delivered for a in (await core.claim()).answers}
     assert answers == {"a1": True, "a2": False}
     told = dict(await core.told())
-    assert told["run.recovered"] == {"lost_worker": "w1", "may_run_again": ["a1"]}
+    assert told["run.recovered"] == {
+        "lost_worker": "w1",
+        "may_run_again": ["a1"],
+        "unknown_calls": [{"tool": "pay", "tool_call_id": "call-a1"}],
+    }
+    assert (await core.placet.approval("a1")).outcome == "unknown"
 
 
 async def test_a_decision_between_a_lease_that_ran_out_and_the_next_look_is_delivered(core: Core) -> None:
@@ -207,7 +212,9 @@ async def test_calls_of_one_model_message_wait_for_each_other(core: Core) -> Non
     first, second = request("a1", mode="per_call"), request("a2", mode="per_call")
     await core.paused(first, second)
     await core.decide("a1")
-    await core.pause(await core.claim(), second)
+    claim = await core.claim()
+    await core.start_call(claim)
+    await core.pause(claim, second)
 
     assert (await core.placet.approval("a1")).outcome == "started"
     await core.placet.cancel("r1")
@@ -221,7 +228,9 @@ async def test_outcomes_are_what_the_segment_saw(core: Core) -> None:
     await core.decide("a3", kind="respond")
     claim = await core.claim()
     assert (await core.placet.approval("a2")).outcome == "not_run"
-    assert (await core.placet.approval("a0")).outcome == "started"
+    assert (await core.placet.approval("q")).outcome == "started"
+    assert (await core.placet.approval("a0")).outcome == "none"
+    await core.start_call(claim, "a1")
     await core.pause(claim, request("a4"), outcomes={"a0": "failed", "a2": "succeeded", "unknown": "failed"})
 
     found = {one.id: one.outcome for one in await core.placet.approvals(status=None)}
@@ -331,15 +340,17 @@ async def test_a_timer_that_is_due_already_goes_straight_on(core: Core) -> None:
     await core.claim()
 
 
-async def test_a_pause_after_a_cancel_ends_the_run(core: Core) -> None:
-    await core.enqueue()
+async def test_a_pause_after_a_cancel_ends_the_run_and_asks_nobody(core: Core) -> None:
+    await core.paused(request("a1"), request("a2"))
+    await core.decide("a1")
     claim = await core.claim()
     await core.placet.cancel("r1", reason="enough")
-
-    assert await core.pause(claim, request()) == []
-    assert (await core.placet.get("r1")).status == "cancelled"
     with pytest.raises(NotPending, match="cancelled: enough"):
-        await core.decide("a1")
+        await core.decide("a2")
+
+    assert await core.pause(claim, request("a2"), request("a3")) == []
+    assert (await core.placet.get("r1")).status == "cancelled"
+    assert {one.id for one in await core.placet.approvals(status=None)} == {"a1", "a2"}
 
 
 async def test_events_of_a_pause_carry_the_attempt_that_made_it(core: Core) -> None:
@@ -351,3 +362,25 @@ async def test_events_of_a_pause_carry_the_attempt_that_made_it(core: Core) -> N
     last = (await core.events.after("r1", 0, block_ms=1))[-1]
     assert (last.type, last.attempt, last.data) == ("run.interrupted", 2, {"interrupts": [], "n": {}})
     assert (await core.placet.get("r1")).attempt == 0
+
+
+async def test_a_decision_past_the_limit_is_refused_whole(redis_url: str) -> None:
+    async with open_core(redis_url, max_decision_bytes=100) as core:
+        await core.paused(request("a1", kind="question"), request("a2", kind="question"))
+        for value, message in (
+            ("x" * 100, "is larger than 100 bytes"),
+            (nested(100_000), "nested more than 100"),
+        ):
+            with pytest.raises(InvalidDecision, match=message):
+                await core.placet.decide("a1", {"type": "answer", "value": value}, reviewer="ann")
+            with pytest.raises(InvalidDecision, match=message):
+                await core.placet.resume("r1", {"i-a1": value, "i-a2": 1}, reviewer="ann")
+        assert {one.status for one in await core.placet.approvals()} == {"pending"}
+        await core.placet.resume("r1", {"i-a1": 1, "i-a2": 2}, reviewer="ann")
+
+
+def nested(levels: int) -> list[Any]:
+    value: list[Any] = []
+    for _ in range(levels):
+        value = [value]
+    return value

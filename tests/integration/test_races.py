@@ -80,6 +80,34 @@ async def test_one_run_and_one_lease_of_four_processes(core: Core, racers: Racer
         assert (await core.placet.get(f"r{n}")).attempt == 1
 
 
+async def test_strategies_of_four_processes_at_once_leave_one_order_and_lose_no_run(
+    core: Core, racers: Racers
+) -> None:
+    for n in range(ROUNDS // 2):
+        thread = f"t{n}"
+        await core.paused(request(f"a{n}"), run_id=f"r{n}", thread_id=thread)
+        if n % 2:
+            await core.decide(f"a{n}")
+            claim = await core.claim(f"r{n}")
+        told = await racers.go("multitask", n)
+
+        runs = {run.id: run for run in await core.placet.runs(thread_id=thread)}
+        assert len(runs) == 1 + sum(result == "won" for result, _, _ in told)
+        left = [
+            one.decode()
+            for one in await core.redis.lrange(core.connection.keys("thread_queue", thread), 0, -1)
+        ]
+        assert set(left) == {key for key, run in runs.items() if not run.ended}
+        assert all(run.status == "cancelled" and run.reason for run in runs.values() if run.ended)
+        if n % 2:  # it was under way and ends first
+            assert left[0] == f"r{n}"
+            await core.finish(claim)
+            left = left[1:]
+        assert await core.outbox() == left[:1]
+        for key in left:
+            assert (await core.finish(await core.claim(key)))[0] == "success"
+
+
 async def test_many_deciders_in_one_process(core: Core) -> None:
     for n in range(20):
         await core.paused(request(f"a{n}"), run_id=f"r{n}", thread_id=f"t{n}")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 from core import request
 
-from placet.errors import Conflict, NotFound, NotPending
+from placet.errors import Conflict, NotFound, NotPending, ThreadExpired
 
 if TYPE_CHECKING:
     from core import Core
@@ -165,6 +165,7 @@ async def test_a_run_of_a_deleted_thread_cannot_be_retried_even_on_a_new_one(cor
     await core.placet.delete_thread("t1")
     with pytest.raises(Conflict, match="its thread was deleted"):
         await core.placet.retry("r1")
+    await core.redis.delete(core.connection.keys("thread", "t1"))  # as the end of its tombstone does
     await core.enqueue("r2")
 
     with pytest.raises(Conflict, match="its thread was deleted"):
@@ -203,10 +204,10 @@ async def test_deleting_a_thread_ends_all_of_it_and_wakes_nothing(core: Core) ->
     await core.paused(request())
     await core.enqueue("r2")
     await core.placet.enqueue("agent", {}, run_id="r3", thread_id="t1", start_at=timedelta(hours=1))
-    assert not await core.threads.deleted("t1")
+    assert await core.threads.gone("t1") == ""
 
     assert await core.threads.delete("t1") == []
-    assert await core.threads.deleted("t1")
+    assert await core.threads.gone("t1") == "deleted"
     assert {run.status for run in await core.placet.runs(thread_id="t1")} == {"cancelled"}
     assert await core.scanned() == set()
     with pytest.raises(NotPending, match="cancelled: the thread was deleted"):
@@ -220,8 +221,11 @@ async def test_deleting_a_thread_fences_its_worker_out(core: Core) -> None:
 
     await core.stale(claim)
     assert await core.leases.renew({"r1": claim.token}) == ({"r1"}, set())
+    with pytest.raises(ThreadExpired, match="thread 't1' was deleted: use another"):
+        await core.enqueue("r2")
+    assert [run.id for run in await core.placet.runs()] == ["r1"]
+    await core.redis.delete(core.connection.keys("thread", "t1"))  # as the end of its tombstone does
     await core.enqueue("r2")
-    assert not await core.threads.deleted("t1")
     new = await core.claim("r2")
     assert (new.repair, new.token > claim.token) == ("", True)
     await core.stale(claim)

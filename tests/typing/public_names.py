@@ -19,6 +19,8 @@ async def client(placet: Placet) -> None:
         assert_type(also, Placet)
     run = await placet.enqueue("agent", {"messages": []}, thread_id="t", start_at=timedelta(seconds=1))
     assert_type(run, Run)
+    await placet.enqueue("agent", {}, multitask_strategy="rollback", timeout_seconds=60)
+    await placet.enqueue("agent", {}, multitask_strategy="kill")  # type: ignore[arg-type]
     assert_type(await placet.get("r"), Run)
     assert_type(await placet.runs(status="pending", limit=5), list[Run])
     assert_type(await placet.wait(run.id, until="pause", timeout=timedelta(seconds=1)), Run)

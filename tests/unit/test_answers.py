@@ -5,10 +5,11 @@ from typing import Any
 import pytest
 from langgraph.types import Interrupt
 
-from placet.answers import answer_of, split_answer
+from placet.answers import answer_of, own_answers, resume_map, split_answer
 from placet.errors import InvalidDecision
 from placet.interrupts import StaticBreakpoint, pause_of
 from placet.response_schema import decision_schema
+from placet.state.leases import Answer
 
 APPROVE = {"type": "approve"}
 VALUES: tuple[Any, ...] = (False, 0, "", [], None, {"a": 1})
@@ -96,3 +97,20 @@ def test_half_an_interrupt_is_a_mistake_of_the_caller() -> None:
     for requests in ([], [first], [second, first]):
         with pytest.raises(ValueError, match="requests"):
             split_answer(requests, APPROVE)
+
+
+def test_answers_of_our_own_pauses_do_not_go_through_langgraph() -> None:
+    def answer(mode: str) -> Answer:
+        return Answer(
+            approval_id=mode,
+            interrupt_id=f"i-{mode}",
+            mode=mode,
+            index=0,
+            decision=APPROVE,
+            tool_call_id="",
+            delivered=False,
+        )
+
+    answers = [answer("per_call"), answer("static"), answer("own")]
+    assert resume_map(answers) == {"i-per_call": APPROVE}
+    assert own_answers(answers) == {"i-own": APPROVE}

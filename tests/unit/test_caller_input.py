@@ -12,6 +12,7 @@ from placet.caller_input import (
     MAX_ID,
     check_decisions,
     check_filters,
+    check_messages,
     check_one_of,
     checked_config,
     checked_id,
@@ -167,3 +168,11 @@ def test_a_word_is_on_the_list(bad: Any) -> None:
     check_one_of("status", None, (None, "pending"))
     with pytest.raises(InvalidInput, match=r"^until: must be one of end, pause"):
         check_one_of("until", bad, ("end", "pause"))
+
+
+def test_an_input_has_so_many_messages_and_no_more() -> None:
+    for given in ({"messages": [1, 2]}, {"messages": "many"}, {}, [1, 2, 3], "text", None):
+        check_messages(given, most=2)
+    for messages in ([1, 2, 3], (1, 2, 3)):
+        with pytest.raises(InvalidInput, match=r"^input.messages: there are 3; .* 2 \(PLACET_MAX_MESSAGES\)"):
+            check_messages({"messages": messages}, most=2)

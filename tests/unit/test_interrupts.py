@@ -292,3 +292,43 @@ def test_ids_tell_runs_and_pauses_apart_and_digests_what_is_shown() -> None:
 
 def test_nothing_to_ask_is_no_request() -> None:
     assert pause() == Pause(requests=(), wake_at_ms=None, interrupts=[])
+
+
+def unknown(**changes: Any) -> dict[str, Any]:
+    return {
+        "type": "placet.unknown",
+        "run_id": "r1",
+        "call": ["key", 1, 1],
+        "tool": "pay",
+        "args": {"n": 1},
+        "tool_call_id": "c1",
+        "description": "pay may have run",
+        **changes,
+    }
+
+
+def test_a_call_that_may_have_run_is_a_request_of_its_own_kind() -> None:
+    value = unknown()
+    (request,) = pause(Interrupt(value, id=own_pause_id(value))).requests
+    assert (request.kind, request.mode, request.tool, request.args) == (
+        "unknown_call",
+        "own",
+        "pay",
+        {"n": 1},
+    )
+    assert request.allowed == ("approve", "respond", "reject")
+    assert request.response_schema == decision_schema(("approve", "respond", "reject"))
+    assert (request.tool_call_id, request.description) == ("c1", "pay may have run")
+
+
+def test_each_start_is_another_question() -> None:
+    ids = set()
+    for start in (1, 2):
+        value = unknown(call=["key", 1, start])
+        ids.add(pause(Interrupt(value, id=own_pause_id(value))).requests[0].id)
+    assert len(ids) == 2
+
+
+def test_what_only_copies_such_a_pause_is_a_question() -> None:
+    (request,) = pause(Interrupt(unknown(), id="an id of LangGraph's")).requests
+    assert request.kind == "question"

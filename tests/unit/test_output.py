@@ -84,6 +84,7 @@ def test_a_call_is_one_line() -> None:
     assert call(an_approval()) == 'refund(order="A-17", amount=42.0)'
     assert call(an_approval(kind="question", tool=None, args=None, value={"ask": "ü?"})) == '{"ask": "ü?"}'
     assert call(an_approval(kind="breakpoint", tool="pay", args=None)) == "breakpoint at pay"
+    assert call(an_approval(kind="unknown_call", args={"n": 1})) == "may have run: refund(n=1)"
     assert len(call(an_approval(args={"text": "x" * 500}))) == 60
 
 
@@ -103,6 +104,24 @@ def test_details_show_all_arguments_and_the_commands_that_decide() -> None:
     assert "asked" not in shown
     late = an_approval(status="decided", decision={"type": "approve"}, decided_by="alice", decided_at=NOW)
     assert "placet approve" not in printed(approval_details(late))
+
+
+def test_details_say_what_waits_for_another_deployment() -> None:
+    why = "node 'ask', where it waits, is gone"
+    assert f"incompatible  {why}" in printed(approval_details(an_approval(incompatible=why)))
+    assert f"incompatible  {why}" in printed(run_details(a_run(status="pending", incompatible=why)))
+    assert "incompatible" not in printed(run_details(a_run()))
+
+
+def test_a_call_that_may_have_run_says_what_each_decision_means() -> None:
+    asked = an_approval(kind="unknown_call", allowed=("approve", "respond", "reject"))
+    lines = printed(approval_details(asked)).splitlines()
+    assert any(line.split() == ["tool", "refund"] for line in lines)
+    assert [line.partition("  # ")[2].strip() for line in lines if "placet " in line] == [
+        "run it again",
+        "it is done, this is its result",
+        "give it up",
+    ]
 
 
 def test_an_edit_shows_what_was_asked_and_what_was_decided() -> None:

@@ -16,14 +16,25 @@ GIVEN = {
     "concurrency": ("7", 7),
     "lease_seconds": ("2.5", 2.5),
     "max_attempts": ("1", 1),
+    "segment_timeout_seconds": ("90", 90.0),
+    "max_deaths": ("3", 3),
     "grace_seconds": ("0", 0.0),
     "reconcile_seconds": ("0.05", 0.05),
     "events_max": ("10", 10),
     "events_keep_seconds": ("1e3", 1000.0),
+    "runs_keep_seconds": ("0", 0.0),
     "thread_ttl_seconds": ("60", 60.0),
+    "max_input_bytes": ("1024", 1024),
+    "max_messages": ("5", 5),
+    "max_config_bytes": ("1024", 1024),
+    "max_arguments_bytes": ("1024", 1024),
+    "max_decision_bytes": ("1024", 1024),
+    "max_event_bytes": ("1024", 1024),
+    "max_result_bytes": ("1024", 1024),
     "checkpointer": ("own.savers:postgres", "own.savers:postgres"),
     "encryption_key": ("k" * 32, "k" * 32),
     "allowed_types": ("a.b:C", "a.b:C"),
+    "build_id": ("2026-11-30.1", "2026-11-30.1"),
     "log_format": ("json", "json"),
 }
 
@@ -88,3 +99,19 @@ def test_defaults_follow_from_each_other() -> None:
     assert settings.broker == settings.redis_url
     assert settings.queue_names == ("a", "b")
     assert settings.concurrency == 200
+
+
+@pytest.mark.parametrize(
+    ("broker_url", "uses_rabbitmq"),
+    [
+        ("", False),
+        ("redis://host/1", False),
+        ("sentinel://host:26379;sentinel://other:26379", False),
+        ("amqp://host//", True),
+        ("amqps://user:secret@host:5671/vhost", True),
+        ("pyamqp://host", True),
+        ("amqp://host;amqp://other", True),
+    ],
+)
+def test_the_brokers_url_says_which_it_is(broker_url: str, *, uses_rabbitmq: bool) -> None:
+    assert Settings.from_env({"PLACET_BROKER_URL": broker_url}).uses_rabbitmq is uses_rabbitmq

@@ -36,6 +36,7 @@ def an_event(type_: EventType, data: Any, ns: tuple[str, ...] = ()) -> Event:
         ),
         ("run.ended", {"status": "cancelled", "reason": "no need"}, "cancelled no need"),
         ("run.ended", {"status": "success", "reason": ""}, "success"),
+        ("run.incompatible", {"reason": "no agent 'a'"}, "waits for another deployment: no agent 'a'"),
         ("custom", "\x1b[2J", "\\u001b[2J"),
     ],
 )

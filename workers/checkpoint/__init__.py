@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from contextlib import asynccontextmanager
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -46,7 +45,6 @@ async def checkpointer(
     )
     options: dict[str, Any] = {
         "namespace": settings.namespace,
-        "ttl": timedelta(seconds=settings.thread_ttl_seconds) if settings.thread_ttl_seconds else None,
         "encryption_key": settings.encryption_key or None,
         "serde": serde,
     }

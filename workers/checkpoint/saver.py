@@ -14,6 +14,7 @@ from langgraph.checkpoint.base import (
 )
 
 from .hints import Hint
+from .ids import ids_after
 from .layout import (
     Record,
     digests,
@@ -161,6 +162,7 @@ class RedisSaver(ThreadsSaver):
     def _tuple(self, place: Place, reply: Any) -> CheckpointTuple:
         codec = self._codec
         checkpoint_id, record_data, channels, elements, writes = reply
+        ids_after(checkpoint_id.decode())
         record = unpack_record(record_data)
         checkpoint, metadata = codec.load_payload(record)
         remaining = iter(elements)

@@ -24,7 +24,6 @@ from .threads import TOKEN
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
-    from datetime import timedelta
 
     from langchain_core.runnables import RunnableConfig
     from langgraph.checkpoint.base import (
@@ -60,12 +59,10 @@ class StackSaver(AsyncRedisSaver):
         *,
         serde: SerializerProtocol,
         namespace: str = "placet",
-        ttl: timedelta | None = None,
         encryption_key: str | None = None,
     ) -> None:
         super().__init__(
             redis_client=redis,
-            ttl={"default_ttl": ttl.total_seconds() / 60, "refresh_on_read": True} if ttl else None,
             checkpoint_prefix=f"{namespace}-checkpoint",
             checkpoint_write_prefix=f"{namespace}-checkpoint_write",
         )

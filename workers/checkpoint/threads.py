@@ -140,7 +140,15 @@ class ThreadsSaver(LoopBoundSaver):
         if not run_ids:
             return
         async for thread_id in self._thread_ids():
-            await self._write("sweep", self._thread(thread_id, None), "runs", *run_ids)
+            await self.aroll_back(thread_id, run_ids)
+
+    async def aroll_back(self, thread_id: str, run_ids: Sequence[str], *, token: int | None = None) -> None:
+        """Delete the checkpoints that these runs made on one thread.
+
+        Raises:
+            LeaseLost: when it has some, and a lease of which `token` is not the token.
+        """
+        await self._write("sweep", self._thread(thread_id, token), "runs", *run_ids)
 
     async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Copy a thread whole.

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from ..compact import compact_json, load_json
-from ..errors import AlreadyDecided, ChangedSinceSeen, NotFound, NotPending
+from ..errors import AlreadyDecided, ChangedSinceSeen, NotFound, NotPending, ThreadExpired
 from .connection import moment, wake_ups
 
 if TYPE_CHECKING:
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
     from .connection import Connection, WakeUp
 
-ApprovalKind = Literal["tool_call", "question", "breakpoint"]
+ApprovalKind = Literal["tool_call", "question", "breakpoint", "unknown_call"]
 ApprovalStatus = Literal["pending", "decided", "expired", "superseded", "cancelled"]
-ApprovalMode = Literal["batched", "per_call", "raw", "static"]
+ApprovalMode = Literal["batched", "per_call", "raw", "static", "own"]
 Outcome = Literal["none", "started", "succeeded", "failed", "unknown", "not_run"]
 
 
@@ -66,6 +66,8 @@ class Approval(ApprovalRequest):
     decided_by: str | None
     created_at: datetime
     decided_at: datetime | None
+    incompatible: str = ""
+    """Why the deployed graph could not take the run on, while it waits for one that can."""
 
 
 class Approvals:
@@ -124,6 +126,7 @@ class Approvals:
 
         Raises:
             NotFound, AlreadyDecided, NotPending, ChangedSinceSeen: for the first request that refuses.
+            ThreadExpired: when the checkpoints of a run are gone; the run has ended then.
         """
         args: list[str] = []
         for one in checked:
@@ -138,6 +141,8 @@ class Approvals:
             raise NotPending(facts[0], facts[1], facts[2])
         if tag == "changed":
             raise ChangedSinceSeen(facts[0])
+        if tag == "gone":
+            raise ThreadExpired(facts[0], facts[1])
         return wake_ups(reply)
 
 
@@ -151,7 +156,7 @@ class CheckedDecision:
 
 
 _TEXTS = ("id", "interrupt_id", "kind", "mode", "digest")
-_SHOWN = ("tool", "description", "args", "value", "allowed", "response_schema", "count")
+_SHOWN = ("description", "args", "value", "allowed", "response_schema", "count")
 """What no script reads: one field, for each costs some 50 bytes beside what it holds."""
 
 
@@ -160,7 +165,7 @@ def request_record(request: ApprovalRequest) -> dict[str, str]:
     record = {name: getattr(request, name) for name in _TEXTS}
     shown = json.dumps({name: getattr(request, name) for name in _SHOWN}, separators=(",", ":"))
     record |= {"shown": b64encode(compact_json(shown)).decode(), "index": str(request.index)}
-    record["tool_call_id"] = request.tool_call_id or ""
+    record |= {"tool": request.tool or "", "tool_call_id": request.tool_call_id or ""}
     return record
 
 
@@ -172,6 +177,7 @@ def approval_of(record: Mapping[bytes, bytes]) -> Approval:
         **{name: text[name] for name in _TEXTS},  # type: ignore[arg-type]
         **{**shown, "allowed": tuple(shown["allowed"])},
         index=int(text["index"]),
+        tool=text["tool"] or None,
         tool_call_id=text["tool_call_id"] or None,
         run_id=text["run_id"],
         thread_id=text["thread_id"],
@@ -184,4 +190,5 @@ def approval_of(record: Mapping[bytes, bytes]) -> Approval:
         decided_by=text.get("decided_by") or None,
         created_at=moment(text["created_at"]),
         decided_at=moment(text["decided_at"]) if text.get("decided_at") else None,
+        incompatible=text.get("incompatible", ""),
     )

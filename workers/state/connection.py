@@ -19,14 +19,17 @@ from redis.backoff import ExponentialBackoff
 from ..errors import LeaseLost, NotConnected, StoreUnavailable
 from .batches import Batches
 from .keys import Keys, lua_prelude
+from .workers import alive_seconds
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable
+    from collections.abc import AsyncIterator, Awaitable, Sequence
 
     from redis.commands.core import AsyncScript
 
     from ..settings import Settings
 
+ASK_AGAIN_MS = 600_000
+"""When a fleet whose graph did not fit a run is asked again: a fingerprint does not show everything."""
 RESEND_MS = 3_000
 """How long a wake-up may stay unclaimed before it is sent again; doubled each time."""
 READ_RETRIES = 5
@@ -34,7 +37,10 @@ READ_RETRIES = 5
 READ_SECONDS = 15
 """What a read may take, its repetitions and its waiting for something to read included."""
 NO_LIMIT = 2**31
+SUSPECT_MS = 600_000
+"""How long a run that has outlived a worker is kept from others like it, in each segment."""
 APPROVALS_STREAM_MAX = 100_000
+STOPS_MAX = 1_000
 TOMBSTONE_SECONDS = 30 * 86_400
 
 Text = str | bytes | int | float
@@ -184,8 +190,11 @@ class Connection:
         except (exceptions.ConnectionError, exceptions.TimeoutError, OSError) as error:
             raise StoreUnavailable(f"Redis at {_shown(self.settings.redis_url)}: {error}") from error
 
-    async def records(self, index: str, kind: str) -> AsyncIterator[dict[bytes, bytes]]:
-        """Read the hashes that a sorted set lists, highest score first, a page at a time."""
+    async def records(
+        self, index: str, kind: str, fields: Sequence[str] = ()
+    ) -> AsyncIterator[dict[bytes, bytes]]:
+        """Read the hashes that a sorted set lists, or `fields` of them, highest score first, by pages."""
+        names = [name.encode() for name in fields]
         # pages by score: by rank, a member that leaves meanwhile would move another past the reader
         bound: float | str = "+inf"
         at_bound: set[bytes] = set()
@@ -196,9 +205,17 @@ class Connection:
             )
             pipeline = self.reader.pipeline(transaction=False)
             for key, _ in page:
-                if key not in at_bound:
+                if key in at_bound:
+                    continue
+                if fields:
+                    pipeline.hmget(self.keys(kind, key.decode()), names)
+                else:
                     pipeline.hgetall(self.keys(kind, key.decode()))
-            for record in await self.read(pipeline.execute()):
+            for reply in await self.read(pipeline.execute()):
+                record = reply
+                if fields:
+                    found = zip(names, reply, strict=True)
+                    record = {name: value for name, value in found if value is not None}
                 if record:
                     yield record
             if len(page) < count:
@@ -220,7 +237,11 @@ def _constants(settings: Settings) -> str:
         "EVENTS_MAX": settings.events_max,
         "EVENTS_KEEP_SECONDS": max(1, int(settings.events_keep_seconds)),
         "APPROVALS_STREAM_MAX": APPROVALS_STREAM_MAX,
+        "STOPS_MAX": STOPS_MAX,
         "RESEND_MS": RESEND_MS,
+        "SUSPECT_MS": SUSPECT_MS,
+        "ASK_AGAIN_MS": ASK_AGAIN_MS,
+        "ALIVE_MS": int(alive_seconds(settings.reconcile_seconds) * 1000),
         "TOMBSTONE_SECONDS": TOMBSTONE_SECONDS,
     }
     return "".join(f"local {name} = {value}\n" for name, value in values.items())

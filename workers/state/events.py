@@ -23,6 +23,7 @@ EventType = Literal[
     "run.parked",
     "run.given_back",
     "run.recovered",
+    "run.incompatible",
     "run.ended",
     "run.retried",
     "approval.decided",
@@ -30,6 +31,7 @@ EventType = Literal[
     "updates",
     "messages",
     "custom",
+    "cut",
     "resync",
 ]
 
@@ -39,7 +41,8 @@ class Event:
     """One thing that happened to a run.
 
     `run.interrupted` lists the pause under `data["interrupts"]`: id, value and response schema, and
-    the approval requests made of it. `resync` means that events before it were trimmed: read the run.
+    the approval requests made of it. `cut` stands for an event that was too large, and says its type, its
+    size in bytes and how it begins. `resync` means that events before it were trimmed: read the run.
     """
 
     id: int

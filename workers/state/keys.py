@@ -13,22 +13,33 @@ _TEMPLATES = {
     "fence": "fence",  # string: the last fencing token given, never deleted
     "leases": "leases",  # zset: thread id -> lease expiry, ms
     "timers": "timers",  # zset: run id -> due, ms (start_at, wake_at)
+    "deadlines": "deadlines",  # zset: run id -> when its timeout is over, ms; not while it waits for people
     "runs": "runs",  # zset: run id -> created, ms
     "runs_in": "runs:in:{}",  # zset by status: run id -> created, ms
+    "ended": "ended",  # zset: run id -> when it ended, ms
+    "idle": "idle",  # zset: thread id -> when the last of its runs ended, ms
+    "swept": "swept",  # hash: how far the indexes were gone round
+    "unmatched": "unmatched:{}",  # zset by queue: run id -> since when it waits for another deployment, ms
+    "builds": "builds:{}",  # zset by queue: build id of a worker -> last seen, ms
+    "graph": "graph:{}",  # hash by fingerprint's digest: fingerprint, versions, runs (how many refer to it)
     "outbox": "outbox:{}",  # zset by queue: run id -> when to send its wake-up (again), ms
     "approvals": "approvals",  # zset: approval id -> created, ms
     "approvals_in": "approvals:in:{}",  # zset by status: approval id -> created, ms
     "approvals_stream": "approvals:stream",  # stream: what happened to approval requests
+    "stops": "stops",  # stream: runs that a worker is to stop
     "workers": "workers",  # zset: worker id -> last seen, ms
     "worker": "worker:{}",  # hash: what a worker says of itself
+    "suspects": "suspects:{}",  # set by worker: runs it took that have outlived a worker
     # one run
     "run": "run:{}",  # hash
     "run_events": "run-events:{}",  # stream, ids are 1-0, 2-0, …
     "run_events_copy": "run-events-copy",  # stream, while a script makes a smaller copy of one
     "run_approvals": "run-approvals:{}",  # zset: approval id -> created, ms
+    "run_refusals": "run-refusals:{}",  # hash: fleet that could not take it on -> until when it is not asked
     "run_pause": "run-pause:{}",  # list: approval ids of the pause the run is in, in order
+    "run_ledger": "run-ledger:{}",  # hash: a tool call -> its attempts, JSON; call:attempt -> its result
     # one thread
-    "thread": "thread:{}",  # hash: repair, deleted_at
+    "thread": "thread:{}",  # hash: last_run, repair, rollback, open, kept, deleted_at, expired_at
     "thread_runs": "thread-runs:{}",  # zset: run id -> created, ms
     "thread_queue": "thread-queue:{}",  # list: run ids, the first is the thread's current run
     "lease": "lease:{}",  # hash: token, run_id, owner

@@ -10,13 +10,17 @@ from typing import TYPE_CHECKING, Any
 from ..compact import compact_json
 from .approvals import request_record
 from .connection import wake_ups
+from .ledger import RedisSharedState
 from .runs import run_of
+from .workers import workers_seen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from ..settings import Settings
     from .approvals import ApprovalRequest
     from .connection import Connection, WakeUp
+    from .fingerprints import Fingerprint
     from .runs import Run, RunError
 
 
@@ -44,46 +48,71 @@ class Claim:
     progress: str
     """The checkpoint the last segment ended at, empty before the first pause."""
     answers: tuple[Answer, ...]
+    graph: str
+    """Digest of the fingerprint of the graph that it was left by, empty before the first pause."""
     repair: str
     """Why the thread's last run ended abnormally, if it did and nothing was mended since."""
+    rollback: tuple[str, ...] = ()
+    """Runs whose checkpoints are to go before this one begins."""
 
 
 class Leases:
     """Claims threads, renews the leases, and commits what a segment came to."""
 
-    def __init__(self, connection: Connection, *, owner: str) -> None:
+    def __init__(self, connection: Connection, *, owner: str, fleet: str = "") -> None:
         self._c = connection
         self.owner = owner
+        self._fleet = fleet
         self._pid = os.getpid()
+
+    @property
+    def settings(self) -> Settings:
+        """What the process was told from outside."""
+        return self._c.settings
 
     async def claim(self, run_id: str) -> tuple[Claim | None, str, list[WakeUp]]:
         """Take the run's thread if there is something to do; without a claim the text says why not."""
         settings = self._c.settings
-        reply = await self._c.run(
-            "claim", run_id, self.owner, int(settings.lease_seconds * 1000), settings.max_attempts, self._pid
-        )
+        bounds = (int(settings.lease_seconds * 1000), settings.max_attempts, self._pid, settings.max_deaths)
+        reply = await self._c.run("claim", run_id, self.owner, *bounds, self._fleet, settings.build_id)
         if reply[0] != b"claimed":
             return None, reply[0].decode(), wake_ups(reply)
-        _, token, flat, answers, repair, _ = reply
+        _, token, flat, answers, repair, rollback, _ = reply
         record = dict(zip(flat[::2], flat[1::2], strict=True))
         claim = Claim(
             run=run_of(record),
             token=int(token),
             progress=record[b"progress"].decode(),
             answers=tuple(map(_answer_of, answers)),
+            graph=record.get(b"graph", b"").decode(),
             repair=repair.decode(),
+            rollback=tuple(json.loads(rollback)),
         )
         return claim, "claimed", wake_ups(reply)
 
+    def shared(self, claim: Claim) -> RedisSharedState:
+        """What middleware shares with other processes, fenced by the claim's token."""
+        return RedisSharedState(self._c, token=claim.token)
+
     async def renew(self, held: Mapping[str, int]) -> tuple[set[str], set[str]]:
-        """Prolong the leases of runs (id to token); returns those that are lost and those to be cancelled."""
+        """Prolong the leases of runs (id to token); returns those that are lost and those to stop."""
         pairs: list[str | int] = []
         for run_id, token in held.items():
             pairs += [run_id, token]
-        lost, cancelled = await self._c.run(
+        lost, stopping = await self._c.run(
             "renew", int(self._c.settings.lease_seconds * 1000), *pairs, again=True
         )
-        return {key.decode() for key in lost}, {key.decode() for key in cancelled}
+        return {key.decode() for key in lost}, {key.decode() for key in stopping}
+
+    async def stops(self, position: str, *, block_ms: int) -> tuple[str, set[str]]:
+        """Runs that were asked to stop after `position` in the stream of those, and where to go on from.
+
+        It waits for the first. A hint to renew at once: what a run is to do, its record says.
+        """
+        reply = await self._c.read(self._c.blocking.xread({self._c.keys("stops"): position}, block=block_ms))
+        entries = reply[0][1] if reply else []
+        runs = {fields[b"run"].decode() for _, fields in entries}
+        return (entries[-1][0].decode() if entries else position), runs
 
     async def repaired(self, claim: Claim) -> None:
         """Say that the thread's messages are in order again."""
@@ -111,6 +140,7 @@ class Leases:
         claim: Claim,
         *,
         checkpoint_id: str,
+        graph: Fingerprint,
         requests: Sequence[ApprovalRequest],
         wake_at_ms: int | None = None,
         data: str,
@@ -129,6 +159,7 @@ class Leases:
             json.dumps([request_record(request) for request in requests]),
             json.dumps(dict(outcomes)),
             reopen_reason or "the graph asked again",
+            *self._standing(graph),
             again=True,
         )
         return wake_ups(reply)
@@ -158,8 +189,38 @@ class Leases:
         )
         return reply[0].decode(), wake_ups(reply)
 
+    def _standing(self, graph: Fingerprint) -> tuple[str, ...]:
+        return graph.digest, graph.text, graph.versions, self._c.settings.build_id
+
+    async def fingerprint(self, digest: str) -> dict[str, Any] | None:
+        """Read what the fingerprint of that digest holds; None if it is not kept any more."""
+        text = await self._c.read(self._c.reader.hget(self._c.keys("graph", digest), "fingerprint"))
+        return None if text is None else json.loads(text)
+
+    async def matched(self, claim: Claim, graph: Fingerprint) -> None:
+        """Say that the run goes on in this graph, which is not the one that it was left by."""
+        await self._c.run("matched", claim.run.id, claim.token, self._pid, *self._standing(graph), again=True)
+
+    async def unmatched(self, claim: Claim, *, why: str) -> list[WakeUp]:
+        """Leave the run as it was found, for workers with another graph, and give the lease back."""
+        handed = [answer.approval_id for answer in claim.answers if not answer.delivered]
+        facts = (self._pid, why, self._fleet, json.dumps(handed))
+        return wake_ups(await self._c.run("unmatched", claim.run.id, claim.token, *facts, again=True))
+
+    async def is_served(self, agent: str, *, queue: str) -> bool:
+        """Whether a worker that is alive has the agent and consumes the queue."""
+        seen = await self._c.read(workers_seen(self._c.reader, self._c.keys))
+        seconds = self._c.settings.reconcile_seconds
+        return any(
+            agent in one.agents and queue in one.queues and one.alive(reconcile_seconds=seconds)
+            for one in seen
+        )
+
     async def give_back(self, claim: Claim, *, reason: str, count_attempt: bool) -> list[WakeUp]:
-        """Hand the run to any other worker at once."""
+        """Hand the run to any other worker at once.
+
+        Where another has it already and the attempt does not count, its loss is not counted as a death.
+        """
         facts = (self._pid, reason, "" if count_attempt else "1")
         reply = await self._c.run("give_back", claim.run.id, claim.token, *facts, again=True)
         return wake_ups(reply)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
 
-from ..errors import Conflict, NotFound
+from ..errors import Conflict, NotFound, ThreadBusy, ThreadExpired
 from .connection import moment, wake_ups
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .connection import Connection, Text, WakeUp
 
 RunStatus = Literal["pending", "running", "interrupted", "success", "error", "timeout", "cancelled"]
+MultitaskStrategy = Literal["enqueue", "reject", "interrupt", "rollback"]
 ENDED: frozenset[str] = frozenset({"success", "error", "timeout", "cancelled"})
 
 
@@ -56,10 +57,20 @@ class Run:
     result: Any = None
     """The graph's output, as JSON values, once `status` is `success`."""
     error: RunError | None = None
+    reason: str = ""
+    """Why it was cancelled, timed out or failed; empty otherwise."""
+    timeout_seconds: float | None = None
+    """What it may take from its first start, the time that it waits for people left out."""
+    deaths: int = 0
+    """Workers that died while executing it, since it was enqueued or retried."""
     worker: str | None = None
     """The worker that executes it, or did last: `host:pid`."""
     last_event: int = 0
     """The id of its newest event."""
+    incompatible: str = ""
+    """Why the deployed graph could not take it on, while it waits for workers with one that can."""
+    build: str = ""
+    """`PLACET_BUILD_ID` of the worker that it paused on."""
 
     @property
     def ended(self) -> bool:
@@ -78,16 +89,21 @@ class Runs:
 
         Raises:
             Conflict: when the id stands for a run with another payload.
+            ThreadBusy: when the strategy is to reject and a run is in the way.
+            ThreadExpired: when the thread was there and is no more.
         """
         start_at = "" if new.start_at is None else str(int(new.start_at.timestamp() * 1000))
         record: list[Text] = []
         for name, text in new.record().items():
             record += [name, text]
-        reply = await self._c.run(
-            "enqueue", new.id, new.thread_id, new.payload_digest(), start_at, *record, again=True
-        )
+        about = (new.payload_digest(), start_at, new.multitask_strategy, os.getpid())
+        reply = await self._c.run("enqueue", new.id, new.thread_id, *about, *record, again=True)
+        if reply[0] == b"busy":
+            raise ThreadBusy(new.thread_id, reply[1].decode(), reply[2].decode())
         if reply[0] == b"conflict":
             raise Conflict(f"run {new.id} exists with another payload")
+        if reply[0] == b"gone":
+            raise ThreadExpired(new.thread_id, reply[1].decode())
         return reply[0] == b"created", wake_ups(reply)
 
     async def get(self, run_id: str) -> Run:
@@ -104,7 +120,7 @@ class Runs:
     async def newest(
         self, *, status: str | None, agent: str | None, thread_id: str | None, limit: int
     ) -> list[Run]:
-        """List runs, newest first, those that match every filter given."""
+        """List runs, newest first, those that match every filter given; without what may be large."""
         if status is not None:
             index = self._c.keys("runs_in", status)
         elif thread_id is not None:
@@ -112,7 +128,7 @@ class Runs:
         else:
             index = self._c.keys("runs")
         found: list[Run] = []
-        async for record in self._c.records(index, "run"):
+        async for record in self._c.records(index, "run", _LISTED):
             run = run_of(record)
             if (
                 (status is None or run.status == status)
@@ -125,7 +141,7 @@ class Runs:
         return found
 
     async def cancel(self, run_id: str, *, reason: str) -> list[WakeUp]:
-        """End the run now, or ask its worker to at the next renewal of its lease.
+        """End the run now, or ask its worker to.
 
         Raises:
             NotFound: when there is none of that id.
@@ -167,24 +183,35 @@ class NewRun:
     metadata: str
     principal: str | None
     start_at: datetime | None
+    multitask_strategy: MultitaskStrategy = "enqueue"
+    timeout_ms: int | None = None
 
     def record(self) -> dict[str, str]:
         """The fields that are stored as they are."""
         texts = {name: getattr(self, name) for name in ("agent", "queue", *_JSON_INPUTS)}
-        texts = {
-            name: text for name, text in texts.items() if text not in ("null", "{}")
-        }  # what is read there
-        return texts if self.principal is None else {**texts, "principal": self.principal}
+        optional = {"principal": self.principal, "timeout_ms": self.timeout_ms}
+        texts |= {name: str(value) for name, value in optional.items() if value is not None}
+        return {name: text for name, text in texts.items() if text != _DEFAULTS.get(name)}
 
     def payload_digest(self) -> str:
         """Tells two enqueues of one id apart: the same payload is the same run."""
         # when it starts is no part: `start_at` may be counted from the moment of each call
         texts = {name: getattr(self, name) for name in ("thread_id", "agent", "queue", "principal")}
+        if self.timeout_ms is not None:
+            texts["timeout_ms"] = self.timeout_ms
         values = {name: json.loads(getattr(self, name)) for name in _JSON_INPUTS}
         return blake2b(json.dumps([texts, values], sort_keys=True).encode(), digest_size=16).hexdigest()
 
 
+# all but what may be megabytes: input, config, context, result
+_LISTED = (
+    *("id", "thread_id", "agent", "status", "queue", "created_at", "updated_at", "started_at", "ended_at"),
+    *("wake_at", "attempt", "segment", "metadata", "principal", "error", "reason", "timeout_ms", "deaths"),
+    *("worker", "event_seq", "incompatible", "build"),
+)
 _JSON_INPUTS = ("input", "config", "context", "metadata")
+_DEFAULTS = {"config": "{}", "context": "null", "metadata": "{}"}
+"""What is read where the field is missing."""
 
 
 def run_of(record: Mapping[bytes, bytes]) -> Run:
@@ -217,6 +244,11 @@ def run_of(record: Mapping[bytes, bytes]) -> Run:
         principal=text.get("principal"),
         result=value("result"),
         error=value("error"),
+        reason=text.get("reason", ""),
+        timeout_seconds=int(text["timeout_ms"]) / 1000 if "timeout_ms" in text else None,
+        deaths=int(text.get("deaths", 0)),
         worker=text.get("worker"),
         last_event=int(text.get("event_seq", 0)),
+        incompatible=text.get("incompatible", ""),
+        build=text.get("build", ""),
     )

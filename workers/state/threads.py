@@ -29,7 +29,9 @@ class Threads:
             raise NotFound("thread", thread_id)
         return wake_ups(reply)
 
-    async def deleted(self, thread_id: str) -> bool:
-        """Whether the thread was deleted, and nothing enqueued on it since."""
+    async def gone(self, thread_id: str) -> str:
+        """Why nothing is left of a thread that has no checkpoint; empty if nothing is known of it."""
+        fields = {"deleted_at": "deleted", "expired_at": "expired", "kept": "lost"}
         key = self._c.keys("thread", thread_id)
-        return bool(await self._c.read(self._c.reader.hexists(key, "deleted_at")))
+        found = await self._c.read(self._c.reader.hmget(key, list(fields)))
+        return next((why for why, text in zip(fields.values(), found, strict=True) if text), "")

@@ -23,10 +23,17 @@ class WorkerSeen:
     seconds_ago: float
     agents: frozenset[str] = frozenset()
     queues: frozenset[str] = frozenset()
+    writes_lost: tuple[tuple[str, str], ...] = ()
+    """Spans, as ISO 8601 times, whose writes it saw the store lose in a failover or a restart."""
 
     def alive(self, *, reconcile_seconds: float) -> bool:
         """Whether it can still be taken to live: each look of its reconciler is a sign of life."""
-        return self.seconds_ago <= max(_LEAST_SECONDS, _LOOKS * reconcile_seconds)
+        return self.seconds_ago <= alive_seconds(reconcile_seconds)
+
+
+def alive_seconds(reconcile_seconds: float) -> float:
+    """How long after its last look a worker is still taken to live."""
+    return max(_LEAST_SECONDS, _LOOKS * reconcile_seconds)
 
 
 async def workers_seen(redis: Redis, keys: Keys) -> list[WorkerSeen]:
@@ -50,6 +57,7 @@ async def workers_seen(redis: Redis, keys: Keys) -> list[WorkerSeen]:
                 seconds_ago=max(0.0, now - seen_ms / 1000),
                 agents=frozenset(facts.get("agents", ())),
                 queues=frozenset(facts.get("queues", ())),
+                writes_lost=tuple((since, until) for since, until in facts.get("writes_lost", ())),
             )
         )
     return found

@@ -24,13 +24,26 @@ Agents, by name in langgraph.json; those above the line take `{"messages": [huma
 | gated_slow_tool | one action: slow(barrier_name=…), which blocks then; "done: passed BARRIER"       |
 | slow_twice      | no pause: the model blocks, then slow(barrier_name=BARRIER-tool)                   |
 | slow_thread_tool| no pause: sync tool slow_thread(barrier_name=…) blocks its thread at its barrier   |
+| stubborn_tool    | no pause: tool stubborn(barrier_name=…) blocks, deaf to cancellation              |
+| gated_brief_tool | as gated_slow_tool, with a timeout of 0.2 s on the tool                           |
 | slow_sibling    | no pause: look_up(key="a") beside slow(barrier_name=…)                            |
 | slow_per_call   | one interrupt each for slow(barrier_name=…) and mail(to="bob", text="hello")      |
 | slow_model      | no pause: the model, logged as `model`, blocks at its barrier; "done: BARRIER"    |
 | failing_tool    | no pause: tool explode() logs its start and raises RuntimeError("boom")           |
 | failing_model   | no pause: the model raises ConnectionError("no model")                            |
+| carrying        | one action: carry(value=…), the human message's additional_kwargs["note"];        |
+|                 | returned as text and as artifact                                                  |
 | remembering     | a node counts the runs in the store, note(text="日本語") writes there, then one   |
 |                 | action: recall(), a sync tool that reads both; "done: visit 1: 日本語"            |
+| refunds         | no pause: refund(order="A-1"), which declares nothing and blocks, when it has had |
+|                 | its effect (the end in the log), at barrier refund; "done: refunded A-1"          |
+| gated_refunds   | one interrupt each for refund(order="A-1") and mail(to="bob", text="hello")       |
+| stopped_refunds | interrupt_before the tools, then as refunds                                       |
+| stopped_question | interrupt_before the tools, then as tool_question                                 |
+| delegated_refunds | tool delegate(), idempotent, runs refunds as a subagent                         |
+| retried_refunds | refunds in a retry of two more attempts; the first attempt fails                  |
+| wires           | no pause: wire(order="A-1"), as refund, whose runs fail if it is unknown          |
+| charges         | no pause: charge(order="A-1"), as refund, which looks into the log if unknown     |
 |-----------------|-----------------------------------------------------------------------------------|
 | questions       | interrupt("first?"), then interrupt({"ask": "second?"}) in one node; logs `ask`;  |
 |                 | state answers: both, in order                                                     |
@@ -39,6 +52,12 @@ Agents, by name in langgraph.json; those above the line take `{"messages": [huma
 | subgraph        | interrupt("inner?") in a subgraph's node; logs `inner`; state answer              |
 | before          | interrupt_before=["act"]; nodes plan, act (logged), finish; state steps: names    |
 | after           | interrupt_after=["act"]: `act` is logged before the pause; state as above         |
+| relaying        | interrupt(given); given goes into the store and an event too; state seen: what    |
+|                 | arrived by input, store, answer, context, configurable.note, metadata.note        |
+| making_odd      | streams, asks or returns, by state how, what is too large, too deep or no text    |
+| poison          | no pause: kills its process (logged as `die`) by state how, sigkill or segfault,  |
+|                 | until the barrier `healed` is open                                                |
+| brief           | no pause: two steps that take a moment; state steps: 2                            |
 | quits_async     | no pause: raises SystemExit, KeyboardInterrupt or an own BaseException, by state how |
 | quits_sync      | no pause: sys.exit(how) in a sync node                                            |
 | schema_question | interrupt("How much?", response_schema=Budget), Budget being amount: Decimal > 0  |

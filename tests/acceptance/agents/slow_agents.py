@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from acceptance_effects import barrier, is_open, logged
@@ -12,13 +14,16 @@ from langchain_core.messages import BaseMessage, HumanMessage
 from langchain_core.tools import tool
 from tool_agents import gate, look_up, mail, report
 
+from placet.middleware import idempotent
 from placet.middleware.testing import Call, ScriptedModel, Step
+from placet.middleware.timeout import ToolTimeoutMiddleware
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
 @tool
+@idempotent
 async def slow(barrier_name: str) -> str:
     """Block at a barrier."""
     with logged("slow", barrier=barrier_name):
@@ -27,11 +32,22 @@ async def slow(barrier_name: str) -> str:
 
 
 @tool
+@idempotent
 def slow_thread(barrier_name: str) -> str:
     """Block a thread at a barrier."""
     with logged("slow_thread", barrier=barrier_name):
         while not is_open(barrier_name):
             time.sleep(0.01)
+        return f"passed {barrier_name}"
+
+
+@tool
+async def stubborn(barrier_name: str) -> str:
+    """Block at a barrier, deaf to cancellation."""
+    with logged("stubborn", barrier=barrier_name):
+        while not is_open(barrier_name):
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(0.01)
         return f"passed {barrier_name}"
 
 
@@ -45,6 +61,10 @@ def _call(messages: Sequence[BaseMessage]) -> Step:
 
 def _call_thread(messages: Sequence[BaseMessage]) -> Step:
     return Step("working", calls=[Call("slow_thread", {"barrier_name": _name(messages)})])
+
+
+def _call_stubborn(messages: Sequence[BaseMessage]) -> Step:
+    return Step("working", calls=[Call("stubborn", {"barrier_name": _name(messages)})])
 
 
 def _call_two(messages: Sequence[BaseMessage]) -> Step:
@@ -78,8 +98,12 @@ _gate = HumanInTheLoopMiddleware(
 
 slow_tool = create_agent(_model, tools=[slow])
 gated_slow_tool = create_agent(_model, tools=[slow], middleware=[_gate])
+gated_brief_tool = create_agent(
+    _model, tools=[slow], middleware=[_gate, ToolTimeoutMiddleware(timeout_seconds=0.2, tools=[slow])]
+)
 slow_model = create_agent(ScriptedModel(script=[_slowly]))
 slow_thread_tool = create_agent(ScriptedModel(script=[_call_thread, _report]), tools=[slow_thread])
+stubborn_tool = create_agent(ScriptedModel(script=[_call_stubborn, _report]), tools=[stubborn])
 slow_sibling = create_agent(ScriptedModel(script=[_call_two, report]), tools=[slow, look_up])
 slow_per_call = create_agent(
     ScriptedModel(script=[_call_both, report]),

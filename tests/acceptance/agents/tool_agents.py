@@ -16,6 +16,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.tools import tool
 from langgraph.types import interrupt
 
+from placet.middleware import idempotent
 from placet.middleware.testing import Call, ScriptedModel, Step
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 
 @tool
+@idempotent
 async def look_up(key: str) -> str:
     """Find something; nobody is asked."""
     with logged("look_up", key=key):

@@ -1,12 +1,20 @@
 -- ARGV: reviewer, pid, then approval id/digest that was checked/decision (JSON)/its type quadruples
 -- First decision wins; several are saved together or not at all.
 local reviewer, pid = ARGV[1], ARGV[2]
+local lost
 for i = 3, #ARGV, 4 do
-  local a = redis.call('HMGET', K.approval(ARGV[i]), 'status', 'digest', 'decided_by', 'decision', 'reason')
+  local a = redis.call('HMGET', K.approval(ARGV[i]), 'status', 'digest', 'decided_by', 'decision', 'reason',
+    'run_id', 'thread_id')
   if not a[1] then return {'missing', ARGV[i], WOKEN} end
   if a[1] == 'decided' then return {'decided', ARGV[i], a[3], cjson.decode(a[4]).type, WOKEN} end
   if a[1] ~= 'pending' then return {'not_pending', ARGV[i], a[1], a[5], WOKEN} end
   if a[2] ~= ARGV[i + 1] then return {'changed', ARGV[i], WOKEN} end
+  -- a segment under way has the thread in its memory and writes it again
+  if not held(a[7]) and gone(a[7]) then lost = {a[6], a[7]} end
+end
+if lost then
+  strand(lost[1], lost[2], pid)
+  return {'gone', lost[2], 'lost', WOKEN}
 end
 local runs = {}
 for i = 3, #ARGV, 4 do
@@ -20,20 +28,14 @@ for i = 3, #ARGV, 4 do
   runs[a[1]] = {thread = a[3], stop = (runs[a[1]] or {}).stop or (a[2] == 'breakpoint' and ARGV[i + 3] == 'reject')}
 end
 for run, what in pairs(runs) do
-  if not held(what.thread) then
-    if what.stop then
-      local reason = 'rejected at a breakpoint by ' .. reviewer
-      finish(run, 'cancelled', reason, 'not_run')
-      event(run, 'run.ended', cjson.encode({status = 'cancelled', reason = reason}), nil, pid)
-    else
-      local pause = pause_of(run)
-      if redis.call('HGET', K.run(run), 'status') == 'interrupted' and not pause.pending then
-        set_status(run, 'pending')
-      end
-      if pause.fresh then wake(run) end
+  if what.stop then
+    stop(run, 'cancel', 'rejected at a breakpoint by ' .. reviewer, pid)
+  elseif not held(what.thread) then
+    local pause = pause_of(run)
+    if redis.call('HGET', K.run(run), 'status') == 'interrupted' and not pause.pending then
+      set_status(run, 'pending')
     end
-  elseif what.stop then
-    redis.call('HSET', K.run(run), 'cancel_requested', 'rejected at a breakpoint by ' .. reviewer)
+    if pause.fresh then wake(run) end
   end
 end
 return {'saved', WOKEN}

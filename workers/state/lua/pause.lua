@@ -1,5 +1,6 @@
 -- ARGV: run id, token, pid, checkpoint id, wake_at (ms or ''), event data,
---       JSON: requests [{field = text}], JSON: outcomes {approval id = outcome}, why requests are reopened
+--       JSON: requests [{field = text}], JSON: outcomes {approval id = outcome}, why requests are reopened,
+--       the graph's digest, fingerprint and versions (JSON), the worker's build
 -- Ends a segment in a pause. A request that is asked already keeps its state; one that is asked no more is
 -- superseded; an answer that came in meanwhile sends the run straight back.
 local run, token, pid, checkpoint, wake_at = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
@@ -15,6 +16,10 @@ end
 local asked, was = {}, {}
 for _, request in ipairs(requests) do asked[request.id] = true end
 for id, outcome in pairs(outcomes) do settle(id, outcome) end
+-- nobody is to be asked for a run that is to stop
+stop_late(run)
+local ended = stopped(run, pid)
+if ended then return {ended, WOKEN} end
 for _, id in ipairs(redis.call('LRANGE', K.run_pause(run), 0, -1)) do
   was[id] = true
   local a = redis.call('HMGET', K.approval(id), 'status', 'delivered', 'kind')
@@ -61,13 +66,9 @@ if redis.call('XLEN', K.run_events(run)) < 100 then
   redis.call('RENAME', K.run_events_copy, K.run_events(run))
 end
 redis.call('HSET', K.run(run), 'attempt', '0', 'progress', checkpoint, 'due', '')
+set_graph(run, ARGV[10], ARGV[11], ARGV[12], ARGV[13])
 release(thread)
-if redis.call('HGET', K.run(run), 'cancel_requested') then
-  local reason = redis.call('HGET', K.run(run), 'cancel_requested')
-  finish(run, 'cancelled', reason, 'unknown')
-  event(run, 'run.ended', cjson.encode({status = 'cancelled', reason = reason}), nil, pid)
-  return {'cancelled', WOKEN}
-end
+note_kept(thread)
 if wake_at ~= '' then
   redis.call('HSET', K.run(run), 'wake_at', wake_at)
   redis.call('ZADD', K.timers, wake_at, run)

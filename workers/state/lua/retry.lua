@@ -8,13 +8,24 @@ if r[1] ~= 'error' and r[1] ~= 'timeout' then
   local is = ended and 'it ended as ' or 'it is '
   return {'conflict', is .. r[1] .. '; only a failed run can be retried', WOKEN}
 end
-local t = redis.call('HMGET', K.thread(thread), 'last_run', 'deleted_at')
-if t[2] then return {'conflict', 'its thread was deleted', WOKEN} end
-if not t[1] then return {'conflict', 'its thread was deleted', WOKEN} end
-if t[1] ~= run then return {'conflict', 'its thread has gone on with run ' .. t[1], WOKEN} end
+local why = gone(thread)
+if why then
+  local what = {deleted = 'its thread was deleted', expired = 'its thread has expired',
+    lost = 'the checkpoints of its thread are gone'}
+  return {'conflict', what[why], WOKEN}
+end
+local last = redis.call('HGET', K.thread(thread), 'last_run')
+-- the thread's record outlives a deletion for some time only
+if not last then return {'conflict', 'its thread was deleted', WOKEN} end
+if last ~= run then return {'conflict', 'its thread has gone on with run ' .. last, WOKEN} end
+forget_failures(run)
+opened(thread)
+redis.call('ZREM', K.ended, run)
 set_status(run, 'pending')
 redis.call('HSET', K.run(run), 'attempt', '0', 'due', '1')
-redis.call('HDEL', K.run(run), 'ended_at', 'error')
+redis.call('HDEL', K.run(run), 'ended_at', 'error', 'reason', 'deaths', 'lost_workers', 'lost_token')
+local graph = redis.call('HGET', K.run(run), 'graph')
+if graph then hold_graph(graph) end
 redis.call('PERSIST', K.run_events(run))
 -- a run that had its turn meanwhile, and was not claimed yet, waits again
 local first = redis.call('LINDEX', K.thread_queue(thread), 0)

@@ -1,0 +1,242 @@
+"""One attempt at a tool call, under the ledger."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from contextvars import ContextVar
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any
+
+import structlog
+from langchain_core.messages import AIMessage, ToolMessage
+from langgraph.errors import GraphBubbleUp, GraphDrained, GraphInterrupt, is_invalid_resume
+
+from placet import errors
+from placet.checkpoint.codec import Codec
+from placet.checkpoint.serde import CheckpointSerde
+from placet.json_values import canonical, shown
+
+from .declared import UnknownCall
+from .replays import counted, earlier_error, skip
+from .shared import CallId
+from .unknown import Unknown, settle
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Iterator
+
+    from langgraph.prebuilt.tool_node import ToolCallRequest
+
+    from .declared import Declaration
+    from .shared import CallOutcome, CallRecord, CallState, RunContext
+
+log = structlog.get_logger("placet")
+
+MOST_RESULT_BYTES = 4 * 1024 * 1024
+"""Of a result that is kept; a larger one's call is unknown if it is executed a second time."""
+_MOST_ERROR_TEXT = 10_000
+
+
+# what is a GraphBubbleUp too passes all middleware: none retries it, or makes a tool's answer of it
+class LeaseLost(errors.LeaseLost, GraphBubbleUp):
+    """Raised when the run is another worker's: the tool does not start, or its result does not count."""
+
+
+class StoreUnavailable(errors.StoreUnavailable, GraphBubbleUp):
+    """Raised when the shared state does not answer: the tool does not start."""
+
+
+_idempotency_key: ContextVar[str | None] = ContextVar("placet_idempotency_key", default=None)
+
+
+def current_idempotency_key() -> str:
+    """A key for the tool call under way, the same one in each attempt at it and after each pause.
+
+    Hand it to an interface that does a thing once for each key, as Stripe's.
+
+    Raises:
+        NoToolCall: when none is under way, or no ledger guards it.
+    """
+    key = _idempotency_key.get()
+    if key is None:
+        raise errors.NoToolCall("no tool call is under way that a ledger guards")
+    return key
+
+
+class Attempt:
+    """One attempt at a tool call; `begin`, then `executed` around the tool, then how it ended."""
+
+    def __init__(
+        self, run: RunContext, request: ToolCallRequest, declaration: Declaration, *, messages_key: str
+    ) -> None:
+        self._run = run
+        self._request = request
+        self._declaration = declaration
+        self._codec = Codec(run.serde or CheckpointSerde(), b"")
+        self._call = call_id_of(request, messages_key)
+        self._number = run.enter(self._call.key, request.runtime)
+        self._start = 0
+        self._consumed = [0, 0]
+        name = canonical([run.run_id, self._call.key])
+        self._idempotency_key = blake2b(name, digest_size=16, person=b"placet.key").hexdigest()
+
+    async def begin(self) -> Any:
+        """Mark it as started, or return the result that it has; None: the tool is to be executed.
+
+        Raises:
+            GraphInterrupt: when a person is asked whether it ran.
+            LeaseLost, StoreUnavailable: when it must not start.
+            OutcomeUnknown: when it may have run, and is to fail then.
+            EarlierToolError: when it ran and failed.
+        """
+        record = await self._mark()
+        while record.state != "new":
+            self._start = record.start
+            result = self._stored(record) if record.state != "unknown" else None
+            if result is None:
+                result = await self._settle(record)
+            if result is not None:
+                return result
+            record = await self._mark(again=record.start)
+        self._start = record.start
+        return None
+
+    @contextmanager
+    def executed(self) -> Iterator[None]:
+        """Make it the current tool call, and count what it takes from LangGraph's counters."""
+        token = _idempotency_key.set(self._idempotency_key)
+        try:
+            with counted(self._request.runtime.config) as self._consumed:
+                yield
+        finally:
+            _idempotency_key.reset(token)
+
+    async def succeeded(self, result: Any) -> None:
+        """Store the result."""
+        failed = isinstance(result, ToolMessage) and result.status == "error"
+        await self._end("done", result, "failed" if failed else "succeeded")
+
+    async def ended_by(self, error: BaseException) -> None:
+        """Store the error, or take the start back if it was a pause; one that was cancelled stays unknown."""
+        if isinstance(error, GraphInterrupt | GraphDrained) or is_invalid_resume(error):
+            shared, start = self._run.shared, self._start
+            await self._told(
+                shared.withdraw_call(self._run.run_id, self._call, attempt=self._number, start=start)
+            )
+        elif _is_failure(error):
+            self._run.failed(self._call.key, self._number)
+            text = str(error).encode("utf-8", "replace").decode()[:_MOST_ERROR_TEXT]
+            await self._end("failed", [type(error).__name__, text], "failed")
+
+    async def _mark(self, *, again: int = 0) -> CallRecord:
+        run = self._run
+        try:
+            return await run.shared.start_call(run.run_id, self._call, attempt=self._number, again=again)
+        except errors.LeaseLost as error:
+            raise LeaseLost(error.thread_id) from error
+        except errors.StoreUnavailable as error:
+            raise StoreUnavailable(str(error)) from error
+
+    def _stored(self, record: CallRecord) -> Any:
+        """Return the result that is stored, or raise the error; None if it cannot be read any more."""
+        try:
+            value, consumed = self._codec.load(record.payload, iter(()))
+        except errors.UnreadableCheckpoint as error:
+            log.warning("call.unreadable", tool=self._call.tool, error=str(error))
+            return None
+        skip(self._request.runtime.config, consumed)
+        log.info("call.replayed", tool=self._call.tool, attempt=self._number, state=record.state)
+        if record.state == "failed":
+            self._run.failed(self._call.key, self._number)
+            raise earlier_error(*value)
+        return value
+
+    async def _settle(self, record: CallRecord) -> Any:
+        unknown = Unknown(
+            call=UnknownCall(
+                tool=self._call.tool,
+                args=self._request.tool_call["args"],
+                tool_call_id=self._call.tool_call_id,
+                idempotency_key=self._idempotency_key,
+            ),
+            key=self._call.key,
+            attempt=self._number,
+            start=record.start,
+            note=record.note,
+        )
+        run = self._run
+        settled = await settle(unknown, self._declaration, run_id=run.run_id, answers=run.answers)
+        if settled.result is not None:
+            await self._end("done", settled.result, settled.outcome)
+        return settled.result
+
+    async def _end(self, state: CallState, value: Any, outcome: CallOutcome) -> None:
+        payload, note = self._packed(value)
+        run = self._run
+        await self._told(
+            run.shared.end_call(
+                run.run_id,
+                self._call,
+                attempt=self._number,
+                start=self._start,
+                state="unknown" if note else state,
+                payload=payload,
+                note=note,
+                outcome=outcome,
+            )
+        )
+
+    def _packed(self, value: Any) -> tuple[bytes, str]:
+        """Serialize with the checkpointer's serializer; what cannot be kept is empty, with the reason."""
+        try:
+            payload = self._codec.whole([value, self._consumed])
+        except Exception as error:  # noqa: BLE001 - a serializer that is brought raises what it likes
+            payload, note = b"", str(error) or type(error).__name__
+        else:
+            size = len(payload)
+            note = f"{size} bytes, more than {MOST_RESULT_BYTES}" if size > MOST_RESULT_BYTES else ""
+        if note:
+            log.warning("call.not_stored", tool=self._call.tool, reason=note)
+        return (b"" if note else payload), note
+
+    async def _told(self, change: Awaitable[None]) -> None:
+        """Tell the store after the fact: while it is away, the run goes on as far as it can."""
+        try:
+            await change
+        except errors.LeaseLost as error:
+            raise LeaseLost(error.thread_id) from error
+        except errors.StoreUnavailable as error:
+            log.warning("call.not_stored", tool=self._call.tool, reason=str(error))
+
+
+def _is_failure(error: BaseException) -> bool:
+    if isinstance(error, errors.OutcomeUnknown):  # of a call inside the tool
+        return True
+    return isinstance(error, Exception) and not isinstance(error, GraphBubbleUp)
+
+
+def call_id_of(request: ToolCallRequest, messages_key: str) -> CallId:
+    """Name a call so that every execution of it has that name, and no other call of the run has.
+
+    Providers use their ids again in each of a model's answers, hence the id of the message; some even within
+    one, hence the arguments.
+    """
+    call = request.tool_call
+    task = request.runtime.config.get("configurable", {}).get("checkpoint_ns", "")
+    message = _message_of(call["id"], request.state, messages_key)
+    parts = [task.rpartition("|")[0], task if message is None else message.id or task, call["id"]]
+    if message is not None and sum(other["id"] == call["id"] for other in message.tool_calls) > 1:
+        parts += [call["name"], shown(call["args"])]
+    key = blake2b(canonical(parts), digest_size=12, person=b"placet.call").hexdigest()
+    return CallId(key, call["name"], call["id"] or "")
+
+
+def _message_of(call_id: str | None, state: Any, messages_key: str) -> AIMessage | None:
+    """Find the message that made the call in a graph's state, whatever that is."""
+    if isinstance(state, dict):
+        state = state.get(messages_key)
+    elif not isinstance(state, list):
+        state = getattr(state, messages_key, None)
+    for message in reversed(state if isinstance(state, list) else []):
+        if isinstance(message, AIMessage) and any(call["id"] == call_id for call in message.tool_calls):
+            return message
+    return None

@@ -1,0 +1,202 @@
+"""The ledger of side effects: a tool call that was executed once is not executed again unasked."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from contextvars import ContextVar
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from langchain.agents.middleware import AgentMiddleware
+
+from placet.errors import NoRun
+
+from .attempt import Attempt
+from .declared import UNDECLARED, Declaration, declaration_of
+from .shared import current_run
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Coroutine, Mapping
+
+    from langchain_core.messages import ToolMessage
+    from langchain_core.tools import BaseTool
+    from langgraph.prebuilt.tool_node import ToolCallRequest
+    from langgraph.types import Command
+
+    from .declared import OnUnknown, UnknownCall
+    from .shared import RunContext
+
+T = TypeVar("T")
+
+LOOP_SECONDS = 10.0
+"""How long a sync tool call waits for the event loop to turn before it takes it for blocked."""
+
+
+class ToolLedgerMiddleware(AgentMiddleware[Any, Any, Any]):
+    """Executes each tool call once, over retries, resumes and processes that die.
+
+    Placet's workers do so for every tool without it; there it only says what holds for tools that declare
+    nothing. In another LangGraph app put it last, so that it is next to the tools, and drive the agent within
+    `run_context`.
+
+    Args:
+        on_unknown: for tools that declare nothing, or by the tool's name, where it counts for declared ones
+            too: what happens to a call that was started and has no result. `rerun`, `fail` or `ask`.
+        verify: by the tool's name, the function that finds out what became of a call; see `side_effect`.
+
+    Raises:
+        InvalidInput: when an argument is none of these.
+    """
+
+    def __init__(
+        self,
+        *,
+        on_unknown: OnUnknown | Mapping[str, OnUnknown] = "ask",
+        verify: Mapping[str, Callable[[UnknownCall], Any]] | None = None,
+    ) -> None:
+        super().__init__()
+        by_name = {} if isinstance(on_unknown, str) else dict(on_unknown)
+        self._undeclared = Declaration(on_unknown=on_unknown) if isinstance(on_unknown, str) else UNDECLARED
+        verify = verify or {}
+        for name in {*by_name, *verify}:
+            Declaration(on_unknown=by_name.get(name, "ask"), verify=verify.get(name))  # refuses what is wrong
+        self._on_unknown = by_name
+        self._verify = verify
+
+    def declaration(self, tool: BaseTool) -> Declaration:
+        """What holds for a tool."""
+        found = declaration_of(tool) or self._undeclared
+        if (on_unknown := self._on_unknown.get(tool.name)) is not None:
+            found = replace(found, on_unknown=on_unknown)
+        if (verify := self._verify.get(tool.name)) is not None:
+            found = replace(found, verify=verify)
+        return found
+
+    async def awrap_tool_call(
+        self,
+        request: ToolCallRequest,
+        handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]],
+    ) -> ToolMessage | Command[Any]:
+        """Put the call through the ledger.
+
+        Raises:
+            NoRun: outside of `run_context`.
+        """
+        run = self._run()
+        if run.guarded:
+            token = _options.set(self)
+            try:
+                return await handler(request)
+            finally:
+                _options.reset(token)
+        return await acall(run, request, handler, options=self)
+
+    def wrap_tool_call(
+        self,
+        request: ToolCallRequest,
+        handler: Callable[[ToolCallRequest], ToolMessage | Command[Any]],
+    ) -> ToolMessage | Command[Any]:
+        """As `awrap_tool_call`."""
+        run = self._run()
+        if run.guarded:
+            token = _options.set(self)
+            try:
+                return handler(request)
+            finally:
+                _options.reset(token)
+        return call(run, request, handler, options=self)
+
+    def _run(self) -> RunContext:
+        run = current_run()
+        if run is None:
+            raise NoRun("ToolLedgerMiddleware: drive the agent within placet.middleware.run_context(…)")
+        return run
+
+
+_options: ContextVar[ToolLedgerMiddleware | None] = ContextVar("placet_ledger_options", default=None)
+_NONE = ToolLedgerMiddleware()
+
+
+async def acall(
+    run: RunContext,
+    request: ToolCallRequest,
+    execute: Callable[[ToolCallRequest], Awaitable[T]],
+    *,
+    options: ToolLedgerMiddleware | None = None,
+    messages_key: str = "messages",
+) -> T:
+    """Execute a call, unless the ledger has its result; a call of no known tool executes nothing anyway.
+
+    Raises:
+        GraphInterrupt: when a person is asked whether it ran, or the tool pauses.
+        LeaseLost, StoreUnavailable: when it must not start.
+        OutcomeUnknown: when it may have run, and is to fail then.
+        Exception: what the tool raises, or raised.
+    """
+    if request.tool is None:
+        return await execute(request)
+    declaration = (options or _options.get() or _NONE).declaration(request.tool)
+    attempt = Attempt(run, request, declaration, messages_key=messages_key)
+    with run.running():
+        if (result := await attempt.begin()) is not None:
+            found: T = result
+            return found
+        token = _options.set(None)  # an agent inside the tool has options of its own
+        try:
+            with attempt.executed():
+                made = await execute(request)
+        except BaseException as error:
+            await attempt.ended_by(error)
+            raise
+        finally:
+            _options.reset(token)
+        await attempt.succeeded(made)
+    return made
+
+
+def call(
+    run: RunContext,
+    request: ToolCallRequest,
+    execute: Callable[[ToolCallRequest], T],
+    *,
+    options: ToolLedgerMiddleware | None = None,
+    messages_key: str = "messages",
+) -> T:
+    """As `acall`, in a thread."""
+    if request.tool is None:
+        return execute(request)
+    declaration = (options or _options.get() or _NONE).declaration(request.tool)
+    attempt = Attempt(run, request, declaration, messages_key=messages_key)
+    loop = run.shared.loop
+    if (result := _wait(attempt.begin(), loop)) is not None:
+        found: T = result
+        return found
+    token = _options.set(None)
+    try:
+        with attempt.executed():
+            made = execute(request)
+    except BaseException as error:
+        _wait(attempt.ended_by(error), loop)
+        raise
+    finally:
+        _options.reset(token)
+    _wait(attempt.succeeded(made), loop)
+    return made
+
+
+def _wait(coroutine: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop | None) -> T:
+    """Run on the shared state's event loop, from another thread."""
+    try:
+        running = asyncio.get_running_loop()
+    except RuntimeError:
+        running = None
+    if running is None and loop is None:
+        return asyncio.run(coroutine)
+    turning = threading.Event()
+    if running is None and loop is not None:
+        loop.call_soon_threadsafe(turning.set)
+        if turning.wait(LOOP_SECONDS):
+            return asyncio.run_coroutine_threadsafe(coroutine, loop).result()
+    coroutine.close()
+    raise RuntimeError("an agent was invoked synchronously on an event loop, which it blocks: use ainvoke")

@@ -1,0 +1,131 @@
+"""What becomes of a tool call that was started and has no result: looked up, run again, ended or asked."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import structlog
+from langchain_core.messages import ToolMessage
+from langgraph.errors import GraphBubbleUp, GraphInterrupt
+from langgraph.types import Command, Interrupt
+
+from placet import errors
+from placet.digest import own_pause_id
+from placet.json_values import shown
+
+from .declared import NOT_DONE
+from .shared import UNKNOWN_CALL
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from .declared import Declaration, UnknownCall
+    from .shared import CallOutcome
+
+log = structlog.get_logger("placet")
+
+
+class OutcomeUnknown(errors.OutcomeUnknown, GraphBubbleUp):
+    """Raised when a tool's `on_unknown` is `fail`; no middleware takes it for a tool's failure."""
+
+
+class Settled(NamedTuple):
+    """What a call without a result is taken to have come to."""
+
+    result: Any
+    """What the tool would have returned; None: it is run again."""
+    outcome: CallOutcome
+
+
+AGAIN = Settled(None, "unknown")
+
+
+class Unknown(NamedTuple):
+    """A call without a result, and what tells it from every other: a second death is a new question."""
+
+    call: UnknownCall
+    key: str
+    attempt: int
+    start: int
+    note: str
+
+    def question(self, run_id: str) -> Interrupt:
+        """The pause that asks a person; whoever answers is a reviewer of ours, not LangGraph."""
+        what = f"attempt {self.attempt} at {self.call.tool}" if self.attempt > 1 else self.call.tool
+        known = (
+            f"{what} ran to its end, but what it returned was not kept: {self.note}"
+            if self.note
+            else f"{what} was started and may have taken effect: its worker stopped before a result was kept"
+        )
+        value = {
+            "type": UNKNOWN_CALL,
+            "run_id": run_id,
+            "call": [self.key, self.attempt, self.start],
+            "tool": self.call.tool,
+            "args": shown(self.call.args),
+            "tool_call_id": self.call.tool_call_id,
+            "description": f"{known}. Approve runs it again, respond takes your message as what it returned,"
+            " reject gives it up.",
+        }
+        return Interrupt(value=value, id=own_pause_id(value))
+
+
+async def settle(
+    unknown: Unknown, declaration: Declaration, *, run_id: str, answers: Mapping[str, Mapping[str, Any]]
+) -> Settled:
+    """Look up, then do as the tool's declaration says.
+
+    Raises:
+        GraphInterrupt: when a person is asked and has not answered.
+        OutcomeUnknown: when it is not to be run again.
+    """
+    call = unknown.call
+    log.info("call.unknown", tool=call.tool, attempt=unknown.attempt, on_unknown=declaration.on_unknown)
+    if declaration.verify is not None:
+        found = await _verified(declaration.verify, call)
+        if found is NOT_DONE:
+            return AGAIN
+        if found is not None:
+            return Settled(_as_result(call, found), "succeeded")
+    if declaration.on_unknown == "rerun":
+        return AGAIN
+    if declaration.on_unknown == "fail":
+        raise OutcomeUnknown(call.tool, call.tool_call_id)
+    question = unknown.question(run_id)
+    decision = answers.get(question.id)
+    if decision is None:
+        raise GraphInterrupt((question,))
+    return _decided(call, decision)
+
+
+def _decided(call: UnknownCall, decision: Mapping[str, Any]) -> Settled:
+    if decision["type"] == "approve":
+        return AGAIN
+    if decision["type"] == "respond":
+        return Settled(_as_result(call, decision["message"]), "succeeded")
+    why = f": {decision['message']}" if decision.get("message") else "."
+    text = f"It is not known whether this call of {call.tool} took effect. A reviewer gave it up{why}"
+    message = ToolMessage(text, name=call.tool, tool_call_id=call.tool_call_id, status="error")
+    return Settled(message, "unknown")
+
+
+async def _verified(verify: Callable[[UnknownCall], Any], call: UnknownCall) -> Any:
+    """Call the tool's `verify`; None if it cannot tell, or fails."""
+    try:
+        if inspect.iscoroutinefunction(verify):
+            return await verify(call)
+        found = await asyncio.to_thread(verify, call)
+        return await found if inspect.isawaitable(found) else found
+    except Exception:
+        log.exception("call.not_verified", tool=call.tool)
+        return None
+
+
+def _as_result(call: UnknownCall, value: Any) -> Any:
+    if isinstance(value, ToolMessage | Command):
+        return value
+    content = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    return ToolMessage(content, name=call.tool, tool_call_id=call.tool_call_id)

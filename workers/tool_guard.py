@@ -1,0 +1,77 @@
+"""Puts every tool call of this process through the ledger while a run is under way.
+
+Agents are compiled by their authors, built by factories and invoked inside tools: which ToolNodes a run will
+come to cannot be listed beforehand, so the class is changed where it executes a tool, inside all middleware.
+Without a run it does as before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from typing import TYPE_CHECKING, Any
+
+from langgraph.prebuilt import ToolNode
+
+from placet.middleware.ledger import acall, call
+from placet.middleware.shared import current_run
+
+from .errors import InvalidSettings
+
+if TYPE_CHECKING:
+    from placet.middleware.shared import RunContext
+
+_PARAMETERS = {
+    "_execute_tool_async": ("self", "request", "input_type", "config"),
+    "_execute_tool_sync": ("self", "request", "input_type", "config"),
+    "_arun_one": ("self", "call", "input_type", "tool_runtime"),
+}
+_plain: dict[str, Any] = {}
+
+
+def guard_tools() -> None:
+    """Guard them from now on; a second time changes nothing.
+
+    Raises:
+        InvalidSettings: when LangGraph's ToolNode is not the one that this was written for.
+    """
+    if _plain:
+        return
+    for name, parameters in _PARAMETERS.items():
+        method = getattr(ToolNode, name, None)
+        if method is None or tuple(inspect.signature(method).parameters) != parameters:
+            raise InvalidSettings(f"langgraph: ToolNode.{name} is not that of 1.2: tools cannot be guarded")
+    _plain.update({name: getattr(ToolNode, name) for name in _PARAMETERS})
+    for name, guarded in zip(_PARAMETERS, (_execute_async, _execute_sync, _run_one), strict=True):
+        setattr(ToolNode, name, guarded)
+
+
+def _guarded_run() -> RunContext | None:
+    run = current_run()
+    return run if run is not None and run.guarded else None
+
+
+async def _execute_async(self: Any, request: Any, input_type: Any, config: Any) -> Any:
+    async def execute(request: Any) -> Any:
+        return await _plain["_execute_tool_async"](self, request, input_type, config)
+
+    if (run := _guarded_run()) is None:
+        return await execute(request)
+    return await acall(run, request, execute, messages_key=self._messages_key)
+
+
+def _execute_sync(self: Any, request: Any, input_type: Any, config: Any) -> Any:
+    def execute(request: Any) -> Any:
+        return _plain["_execute_tool_sync"](self, request, input_type, config)
+
+    if (run := _guarded_run()) is None:
+        return execute(request)
+    return call(run, request, execute, messages_key=self._messages_key)
+
+
+async def _run_one(self: Any, call: Any, input_type: Any, tool_runtime: Any) -> Any:
+    only_sync = self._awrap_tool_call is None and self._wrap_tool_call is not None
+    if only_sync and _guarded_run() is not None:
+        # LangGraph would call a sync wrapper on the event loop, where it cannot wait for the ledger
+        return await asyncio.to_thread(self._run_one, call, input_type, tool_runtime)
+    return await _plain["_arun_one"](self, call, input_type, tool_runtime)
