@@ -6,7 +6,7 @@ import json
 import zlib
 from typing import Any
 
-_LEAST, _MOST = 256, 65_536
+_LEAST, _MOST = 128, 65_536
 """Bytes worth a try; more would hold up the event loop."""
 _WINDOW, _MEMORY, _LEVEL = -12, 5, 3  # a small window: setting up a large one takes longer than the work
 
@@ -37,7 +37,7 @@ _WORDS = b"".join(
         b"\xa4edit\xa6reject\xa7respond\xa2id\xd9 \xafresponse_schema\xc0",
         b"\x92\x86\xa1v\x04\xa2ts\xd9 2026-12-01T00:00:00.000000+00:00\xa2id\xd9$1f1\xb0channel_versions\x84",
         b"\xa9__start__\xb100000001.\xaabranch:to:\xafbranch:to:model\xb100000002.\xafbranch:to:tools\xa8messages",
-        b"\xadversions_seen\x83\xa9__input__\x80\xa9__start__\x81\xa9__start__\xb100000001.\xa5model\x81\xa5tools\x81",
+        b"\xd9.branch:to:HumanInTheLoopMiddleware.after_model\xb100000003.\xadversions_seen\x83\xa9__input__\x80\xa9__start__\x81\xa9__start__\xb100000001.\xa5model\x81\xa5tools\x81",
         b"\xad__interrupt__\xb0updated_channels\x92\xa8messages\x85\xa6source\xa5input\xa4loop\xa4step\x01\xa7parents",
         b"\x80\xaels_integration\xb6langchain_create_agent\xa6run_id\xd9 ",
         b"\xbdlangchain_core.messages.human\xacHumanMessage\x86\xa7content\xd9\xa4role\xa4user\xa5human\x91\x83",

@@ -14,7 +14,7 @@ from .layout import DIGEST_SIZE, Record, Typed, Write, frame, unframe
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from langgraph.checkpoint.base import Checkpoint, CheckpointMetadata
+    from langgraph.checkpoint.base import CheckpointMetadata
     from langgraph.checkpoint.serde.base import SerializerProtocol
 
 _SCALARS = (str, bytes, int, float, type(None))
@@ -77,10 +77,10 @@ class Codec:
             value.append(self.load_typed(unframe(data)))
         return value
 
-    def load_payload(self, record: Record) -> tuple[Checkpoint, CheckpointMetadata]:
-        """Return the checkpoint without its values, and the metadata."""
-        checkpoint, metadata = self.load_typed(unframe(record.payload))
-        return checkpoint, metadata
+    def load_payload(self, record: Record) -> tuple[dict[str, Any], CheckpointMetadata]:
+        """Return the checkpoint without its id and values, and the metadata without the run's id."""
+        rest, metadata = self.load_typed(unframe(record.payload))
+        return rest, metadata
 
     def load_typed(self, typed: Typed) -> Any:
         """Make a value again."""

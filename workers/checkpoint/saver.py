@@ -87,12 +87,16 @@ class RedisSaver(ThreadsSaver):
             for channel, version in checkpoint["channel_versions"].items()
             if channel in values
         }
+        run_id = str(metadata.get("run_id") or "")
         record = Record(
             parent=get_checkpoint_id(config) or "",
-            run_id=str(metadata.get("run_id") or ""),
+            run_id=run_id,
             versions=versions,
             open_deltas=[c for c in metadata.get("counters_since_delta_snapshot", ()) if c not in values],
-            payload=codec.payload({k: v for k, v in checkpoint.items() if k != "channel_values"}, metadata),
+            payload=codec.payload(
+                {k: v for k, v in checkpoint.items() if k not in ("id", "channel_values")},
+                {k: v for k, v in metadata.items() if not (k == "run_id" and v and v == run_id)},
+            ),
         )
         checkpoint_id = name("checkpoint_id", checkpoint["id"])
         put = [place.namespace, checkpoint_id, pack(record)]
@@ -164,7 +168,9 @@ class RedisSaver(ThreadsSaver):
         checkpoint_id, record_data, channels, elements, writes = reply
         ids_after(checkpoint_id.decode())
         record = unpack_record(record_data)
-        checkpoint, metadata = codec.load_payload(record)
+        rest, metadata = codec.load_payload(record)
+        if record.run_id:
+            metadata.setdefault("run_id", record.run_id)
         remaining = iter(elements)
         values = {}
         for raw_channel, blob in pairs(channels):
@@ -173,9 +179,10 @@ class RedisSaver(ThreadsSaver):
             if blob[:1] == b"L":
                 hint = Hint(checkpoint_id.decode(), frozenset(digests(blob)))
                 self._stored.set(place.keys[0], place.namespace, channel, hint)
+        checkpoint: Any = {"id": checkpoint_id.decode(), **rest, "channel_values": values}
         return CheckpointTuple(
             config=place.config(checkpoint_id.decode()),
-            checkpoint={**checkpoint, "channel_values": values},
+            checkpoint=checkpoint,
             metadata=metadata,
             parent_config=place.config(record.parent) if record.parent else None,
             pending_writes=_pending(codec, writes),
