@@ -120,7 +120,9 @@ class _Draw:
         rng.shuffle(drawn)
         alone = {number for number in range(count - 1, -1, -_ALONE_EVERY) if "kill_worker" in kinds}
         quiet = _QUIET_BEFORE_SECONDS, 2 * self.lease
-        gap = max(0.1, (self.seconds - len(alone) * sum(quiet)) / max(1, count))
+        if len(alone) * sum(quiet) > self.seconds / 2:
+            alone = set()
+        gap = (self.seconds - len(alone) * sum(quiet)) / max(1, count)
         at = 0.0
         for number, kind in enumerate(drawn):
             at += rng.uniform(0.4, 1.6) * gap + (quiet[0] if number in alone else 0)
