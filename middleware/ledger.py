@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 LOOP_SECONDS = 10.0
-"""How long a sync tool call waits for the shared state's event loop to turn before it takes it for blocked."""
+"""How long a sync tool call waits for the event loop to turn before it takes it for blocked."""
 
 
 class ToolLedgerMiddleware(AgentMiddleware[Any, Any, Any]):
