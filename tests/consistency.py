@@ -26,9 +26,9 @@ class Snapshot:
     zsets: dict[str, dict[str, float]]
     lists: dict[str, list[str]]
     events: dict[str, list[int]]
+    graphs: Hashes
     ledgers: set[str]
     """Runs that have one."""
-    graphs: Hashes
 
     def zset(self, name: str) -> dict[str, float]:
         return self.zsets.get(name, {})
@@ -76,8 +76,8 @@ async def snapshot(redis: Any, namespace: str = "placet") -> Snapshot:
         zsets=zsets,
         lists=lists,
         events=events,
-        ledgers=ledgers,
         graphs=hashes["graph"],
+        ledgers=ledgers,
     )
 
 
@@ -143,12 +143,12 @@ def _check_run(seen: Snapshot, run_id: str) -> None:
 
 
 def _check_clock(seen: Snapshot, run_id: str) -> None:
-    """A timeout's clock runs from the first start to the end, but for waits for people."""
+    """A timeout's clock runs from the first start to the end, but for waits for people and graphs."""
     run = seen.runs[run_id]
     assert ("stop" in run) == ("stop_reason" in run)
     assert ("stop" in run) <= (run["status"] == "running")
     begun = "timeout_ms" in run and run["segment"] != "0" and run["status"] not in ENDED
-    waits = run["status"] == "interrupted"
+    waits = run["status"] == "interrupted" or (run["status"] == "pending" and "incompatible" in run)
     again = "ended_at" not in run and "deadline" not in run and "time_left" not in run  # since a retry
     if begun and not (again and run["status"] == "pending"):
         assert ("time_left" in run, "deadline" in run) == (waits, not waits), run

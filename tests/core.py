@@ -12,12 +12,12 @@ import pytest
 from placet import Placet
 from placet.dispatch import Dispatcher
 from placet.errors import LeaseLost
-from placet.fingerprint import Fingerprint
 from placet.middleware.shared import CallId
 from placet.settings import Settings
 from placet.state.approvals import ApprovalRequest, Approvals, CheckedDecision
 from placet.state.connection import Connection
 from placet.state.events import Events
+from placet.state.fingerprints import Fingerprint
 from placet.state.leases import Claim, Leases
 from placet.state.runs import NewRun, Runs
 from placet.state.threads import Threads

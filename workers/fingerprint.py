@@ -20,6 +20,7 @@ from pydantic import BaseModel
 from .allowed_types import allowed_types
 from .digest import digest_of
 from .json_values import canonical
+from .state.fingerprints import Fingerprint
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -28,20 +29,6 @@ if TYPE_CHECKING:
 
 _ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]+")
 _LIBRARIES = ("langgraph", "langchain", "langchain-core")
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Fingerprint:
-    """One graph's fingerprint."""
-
-    digest: str
-    content: dict[str, Any]
-    """`level` of the graph, and `types`: a digest of the fields of each class its state may hold."""
-
-    text: str
-    """The content as JSON text."""
-    versions: str
-    """Versions of the libraries as JSON text: recorded with it, never compared."""
 
 
 _known: WeakKeyDictionary[Graph, Fingerprint] = WeakKeyDictionary()

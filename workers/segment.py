@@ -167,9 +167,17 @@ class Segment:
             return _Start(Command(resume=resume))
         return await self._start_from(await self._graph.aget_state(self._config), resume)
 
+    @property
+    def begun(self) -> bool:
+        """Whether the graph has taken its input, or its answers."""
+        return self._values is not None
+
     async def _match(self) -> None:
         """See that the run fits the graph, unless it was left by the same one."""
-        claim, run, own = self._claim, self._claim.run, fingerprint(self._graph)
+        claim, run = self._claim, self._claim.run
+        if run.segment == 1 and not run.incompatible:
+            return
+        own = fingerprint(self._graph)
         if run.segment > 1 and claim.graph != own.digest:
             stored = await self._leases.fingerprint(claim.graph) if claim.graph else None
             requests = await self._approvals.newest(status=None, run_id=run.id, limit=_MOST_REQUESTS)

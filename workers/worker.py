@@ -23,7 +23,7 @@ from .checkpoint import checkpointer, store
 from .digest import digest_of
 from .dispatch import Dispatcher
 from .engine import Engine
-from .errors import PlacetError
+from .errors import PlacetError, RetryableError
 from .event_loop import EventLoop
 from .graphs import Agents
 from .logs import configure_logs
@@ -69,7 +69,12 @@ class Worker:
     def execute(self, run_id: str) -> str:
         """Execute a run's next segment; blocks the calling thread, not the loop."""
         assert self._engine is not None  # noqa: S101 - `start` comes first
-        return self._loop.submit(self._engine.execute(run_id)).result()
+        try:
+            return self._loop.submit(self._engine.execute(run_id)).result()
+        except RetryableError as error:
+            # the store is away: the wake-up is sent again, Celery has nothing to tell of
+            log.warning("run.not_claimed", run_id=run_id, error=str(error))
+            return "unavailable"
 
     def begin_stop(self, *, grace_seconds: float, status: int) -> None:
         """Let segments reach a checkpoint, cancel the rest, give all back; returns at once.

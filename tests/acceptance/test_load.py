@@ -101,7 +101,7 @@ def own_fleet(own_server: ValkeyServer, tmp_path: Path) -> Iterator[Fleet]:
 
 
 async def test_the_server_is_killed(own_server: ValkeyServer, own_fleet: Fleet) -> None:
-    """Twice during 50 runs: all end, each approved call ran once, or again where a person allowed it."""
+    """Twice during 50 runs: all end, each approved call ran once, again only where a person allowed it."""
     await own_fleet.start(2)
     async with own_fleet.connect() as placet, approving(placet):
         enqueued = asyncio.create_task(enqueue_all(placet, 50))

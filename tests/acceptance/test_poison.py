@@ -46,7 +46,7 @@ async def test_a_poison_run_is_parked_and_innocents_that_shared_its_workers_succ
     poison = await placet.enqueue("poison", {"how": "segfault"})
     innocents += [await placet.enqueue("brief", {"how": "none"}) for _ in range(25)]
     async with supervised(fleet, 2):
-        run = await placet.wait(poison.id, timeout=PATIENCE)
+        run = await placet.wait(poison.id, timeout=2 * PATIENCE)  # workers start five times meanwhile
         assert run.status == "error"
         assert run.error is not None
         pids = [effect.pid for effect in fleet.effects("die")]
@@ -55,7 +55,7 @@ async def test_a_poison_run_is_parked_and_innocents_that_shared_its_workers_succ
         assert all(str(pid) in run.error["message"] for pid in pids)
         assert (len(set(pids)), run.deaths) == (3, 3)
         assert [one.id for one in await placet.runs(status="error")] == [poison.id]
-        ended = [await placet.wait(one.id, timeout=PATIENCE) for one in innocents]
+        ended = [await placet.wait(one.id, timeout=2 * PATIENCE) for one in innocents]
         assert {one.status for one in ended} == {"success"}
         assert max(one.deaths for one in ended) > 0  # it did take others with it
         # whatever was wrong is put right, and it goes on

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +9,7 @@ import pytest
 from core import request
 
 from placet.errors import Conflict, InvalidInput
+from placet.state.runs import Run
 
 if TYPE_CHECKING:
     from core import Core
@@ -275,5 +276,22 @@ async def test_a_listing_reads_nothing_large_and_a_claim_its_input_once(core: Co
     claim = await core.claim()
     assert (claim.run.input, claim.run.metadata) == (None, {"team": "a"})
     await core.finish(claim)
+    whole = await core.placet.get("r1")
     (listed,) = await core.placet.runs(status="success")
-    assert (listed.result, (await core.placet.get("r1")).result) == (None, {"done": True})
+    assert whole.result == {"done": True}
+    assert listed == replace(whole, input=None, config={}, context=None, result=None)
+
+
+async def test_a_listing_has_all_else(core: Core) -> None:
+    await core.placet.enqueue(
+        "agent", {}, run_id="r1", thread_id="t1", principal="bob", timeout_seconds=60, context={"a": 1}
+    )
+    await core.claim()
+    await core.expire_lease()
+    await core.fail(await core.claim())
+    await core.redis.hset(core.connection.keys("run", "r1"), mapping={"build": "b", "incompatible": "no"})
+    whole = await core.placet.get("r1")
+    blank = {"wake_at", "result"} | {field.name for field in fields(Run) if not getattr(whole, field.name)}
+    assert blank == {"wake_at", "result", "input", "config", "metadata"}
+    (listed,) = await core.placet.runs()
+    assert listed == replace(whole, input=None, context=None)

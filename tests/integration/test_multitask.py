@@ -79,7 +79,7 @@ async def test_a_paused_run_ends_and_its_requests_are_superseded(core: Core, str
 
 
 @pytest.mark.parametrize("strategy", ENDING)
-@pytest.mark.parametrize("comes_to", ["success", "pause", "give_back", "death"])
+@pytest.mark.parametrize("comes_to", ["success", "pause", "give_back", "unmatched", "death"])
 async def test_a_running_run_is_asked_first_and_whatever_it_comes_to_it_ends(
     core: Core, strategy: str, comes_to: str
 ) -> None:
@@ -98,6 +98,8 @@ async def test_a_running_run_is_asked_first_and_whatever_it_comes_to_it_ends(
         await core.pause(claim, request("a2"), request("a3"))
     elif comes_to == "give_back":
         await core.leases.give_back(claim, reason="stops", count_attempt=True)
+    elif comes_to == "unmatched":
+        await core.leases.unmatched(claim, why="no such node")
     else:
         await core.expire_lease()
         assert [one.run_id for one in await core.look()] == ["r9"]

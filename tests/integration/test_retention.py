@@ -252,3 +252,39 @@ async def test_a_decision_during_a_segment_does_not_mind_checkpoints_that_are_lo
     assert await kept.decide("a2") == []
     await checkpoint(kept)
     assert [one.run_id for one in await kept.pause(claim, request("a2"))] == ["r1"]
+
+
+async def test_checkpoints_that_a_rollback_takes_away_are_not_lost(kept: Core) -> None:
+    await kept.enqueue("r1")
+    first = await kept.claim("r1")
+    await checkpoint(kept)
+    await kept.leases.append(first, [], batch=1, progressed=True)
+    await kept.enqueue("r2", multitask_strategy="rollback")
+    await kept.finish(first)
+    await age(kept, "ended", "r1")
+    await kept.timers.sweep()
+    claim = await kept.claim("r2")
+    assert claim.rollback == ("r1",)
+    await kept.redis.delete(kept.connection.keys("checkpoint", "t1"))  # all that there was, and then it dies
+    await kept.expire_lease()
+    claim = await kept.claim("r2")
+    await kept.leases.repaired(claim)
+    await checkpoint(kept)
+    await kept.pause(claim, request())
+    await kept.redis.delete(kept.connection.keys("checkpoint", "t1"))
+    with pytest.raises(ThreadExpired, match="gone"):
+        await kept.decide("a1")
+
+
+async def test_what_a_rollback_is_to_take_away_outlives_the_runs_records(kept: Core) -> None:
+    await kept.enqueue("r1")
+    claim = await kept.claim("r1")
+    await checkpoint(kept)
+    await kept.enqueue("r2", multitask_strategy="rollback")
+    await kept.placet.cancel("r2")
+    await kept.finish(claim)
+    await age(kept, "ended", "r1", "r2")
+    await kept.timers.sweep()
+    assert await kept.placet.runs() == []
+    await kept.enqueue("r3")
+    assert (await kept.claim("r3")).rollback == ("r1",)

@@ -52,6 +52,12 @@ async def test_the_clock_starts_with_the_run_and_stands_still_while_people_are_a
     assert await core.scanned() == set()
 
 
+async def test_the_clock_of_a_run_that_fitted_no_graph_has_not_started(core: Core) -> None:
+    await core.enqueue(timeout_ms=5_000)
+    await core.leases.unmatched(await core.claim(), why="no such node")
+    assert await seconds_left(core) is None
+
+
 async def test_a_timer_is_the_runs_own_time(core: Core) -> None:
     await core.enqueue(timeout_ms=5_000)
     await core.pause(await core.claim(), wake_at_ms=2**50)
@@ -60,7 +66,7 @@ async def test_a_timer_is_the_runs_own_time(core: Core) -> None:
     await timed_out(core)
 
 
-@pytest.mark.parametrize("comes_to", ["success", "error", "pause", "give_back", "death"])
+@pytest.mark.parametrize("comes_to", ["success", "error", "pause", "give_back", "unmatched", "death"])
 async def test_a_running_run_is_asked_to_stop_and_ends_as_timeout(core: Core, comes_to: str) -> None:
     await core.enqueue(timeout_ms=5_000)
     claim = await core.claim()
@@ -75,6 +81,8 @@ async def test_a_running_run_is_asked_to_stop_and_ends_as_timeout(core: Core, co
         await core.pause(claim, request())
     elif comes_to == "give_back":
         await core.leases.give_back(claim, reason="stops", count_attempt=True)
+    elif comes_to == "unmatched":
+        await core.leases.unmatched(claim, why="no such node")
     else:
         await core.expire_lease()
         await core.look()

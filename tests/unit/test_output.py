@@ -106,6 +106,13 @@ def test_details_show_all_arguments_and_the_commands_that_decide() -> None:
     assert "placet approve" not in printed(approval_details(late))
 
 
+def test_details_say_what_waits_for_another_deployment() -> None:
+    why = "node 'ask', where it waits, is gone"
+    assert f"incompatible  {why}" in printed(approval_details(an_approval(incompatible=why)))
+    assert f"incompatible  {why}" in printed(run_details(a_run(status="pending", incompatible=why)))
+    assert "incompatible" not in printed(run_details(a_run()))
+
+
 def test_a_call_that_may_have_run_says_what_each_decision_means() -> None:
     asked = an_approval(kind="unknown_call", allowed=("approve", "respond", "reject"))
     lines = printed(approval_details(asked)).splitlines()
@@ -115,13 +122,6 @@ def test_a_call_that_may_have_run_says_what_each_decision_means() -> None:
         "it is done, this is its result",
         "give it up",
     ]
-
-
-def test_details_say_what_waits_for_another_deployment() -> None:
-    why = "node 'ask', where it waits, is gone"
-    assert f"incompatible  {why}" in printed(approval_details(an_approval(incompatible=why)))
-    assert f"incompatible  {why}" in printed(run_details(a_run(status="pending", incompatible=why)))
-    assert "incompatible" not in printed(run_details(a_run()))
 
 
 def test_an_edit_shows_what_was_asked_and_what_was_decided() -> None:

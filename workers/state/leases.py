@@ -17,10 +17,10 @@ from .workers import workers_seen
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from ..fingerprint import Fingerprint
     from ..settings import Settings
     from .approvals import ApprovalRequest
     from .connection import Connection, WakeUp
+    from .fingerprints import Fingerprint
     from .runs import Run, RunError
 
 

@@ -206,7 +206,7 @@ class NewRun:
 _LISTED = (
     *("id", "thread_id", "agent", "status", "queue", "created_at", "updated_at", "started_at", "ended_at"),
     *("wake_at", "attempt", "segment", "metadata", "principal", "error", "reason", "timeout_ms", "deaths"),
-    *("worker", "event_seq"),
+    *("worker", "event_seq", "incompatible", "build"),
 )
 _JSON_INPUTS = ("input", "config", "context", "metadata")
 

@@ -1,4 +1,6 @@
-"""Holds runs at an exact point; Python imports it at the start of every worker that has it on its path.
+"""Holds runs at an exact point or repeats messages; Python imports it at the start of each worker.
+
+PLACET_TEST_REPEAT is how often each Celery message is sent again.
 
 PLACET_TEST_HOLD is `before` or `after`, a space, and `package.module:Class.method` of an async method of
 the product. Whoever gets there while the file `hold` stands among the barriers is logged as `held` and
@@ -47,3 +49,16 @@ def _arm(when: str, target: str) -> None:
 
 if point := os.environ.get("PLACET_TEST_HOLD"):
     _arm(*point.split())
+
+if (again := int(os.environ.get("PLACET_TEST_REPEAT", "0"))) > 0:
+    from celery import Celery
+
+    _send = Celery.send_task
+
+    @functools.wraps(_send)
+    def _send_often(*args: Any, **kwargs: Any) -> Any:
+        for _ in range(again):
+            _send(*args, **kwargs)
+        return _send(*args, **kwargs)
+
+    Celery.send_task = _send_often  # type: ignore[method-assign]

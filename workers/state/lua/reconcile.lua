@@ -1,7 +1,7 @@
 -- ARGV: owner, facts of the worker (JSON), most wake-ups to send, its fleet and build, most runs to take on
 --       itself, then the queues it consumes
--- What crashes leave: runs whose time is over, leases that ran out, timers that are due, wake-ups that were not sent or got lost. And
--- the runs that wait for another deployment than others have, and might go on here.
+-- What crashes leave: runs whose time is over, leases that ran out, timers that are due, wake-ups that were not
+-- sent or got lost. And the runs that wait for another deployment than others have, and might go on here.
 local owner, limit = ARGV[1], tonumber(ARGV[3])
 local unreadable = {}
 

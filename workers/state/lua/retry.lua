@@ -18,9 +18,9 @@ local last = redis.call('HGET', K.thread(thread), 'last_run')
 -- the thread's record outlives a deletion for some time only
 if not last then return {'conflict', 'its thread was deleted', WOKEN} end
 if last ~= run then return {'conflict', 'its thread has gone on with run ' .. last, WOKEN} end
+forget_failures(run)
 opened(thread)
 redis.call('ZREM', K.ended, run)
-forget_failures(run)
 set_status(run, 'pending')
 redis.call('HSET', K.run(run), 'attempt', '0', 'due', '1')
 redis.call('HDEL', K.run(run), 'ended_at', 'error', 'reason', 'deaths', 'lost_workers', 'lost_token')

@@ -35,7 +35,8 @@ local function forget_run(run)
   redis.call('ZREM', K.thread_runs(thread), run)
   local t = redis.call('HMGET', K.thread(thread), 'kept', 'deleted_at', 'expired_at')
   -- whether another checkpointer has something of the thread is not known here
-  if not (elsewhere or t[1] or t[2] or t[3]) and redis.call('EXISTS', K.thread_runs(thread)) == 0 then
+  local needed = elsewhere or t[1] or t[2] or t[3]
+  if not needed and redis.call('EXISTS', K.thread_runs(thread), K.checkpoint(thread)) == 0 then
     redis.call('DEL', K.thread(thread))
     redis.call('ZREM', K.idle, thread)
   end
@@ -52,7 +53,7 @@ end
 if ttl > 0 and left > 0 then
   for _, thread in ipairs(redis.call('ZRANGEBYSCORE', K.idle, '-inf', int(NOW - ttl), 'LIMIT', 0, left)) do
     left = left - 1
-    redis.call('HDEL', K.thread(thread), 'kept', 'repair', 'last_run')
+    redis.call('HDEL', K.thread(thread), 'kept', 'repair', 'rollback', 'last_run')
     redis.call('HSET', K.thread(thread), 'expired_at', int(NOW))
     redis.call('EXPIRE', K.thread(thread), TOMBSTONE_SECONDS)
     redis.call('UNLINK', K.checkpoint(thread))

@@ -8,16 +8,14 @@ for _, id in ipairs(cjson.decode(ARGV[6])) do
   redis.call('HSET', K.approval(id), 'delivered', '', 'outcome', 'none', 'outcome_reason', '')
 end
 redis.call('HINCRBY', K.run(run), 'attempt', -1)
-if redis.call('HINCRBY', K.run(run), 'segment', -1) == 0 then redis.call('HDEL', K.run(run), 'started_at') end
+if redis.call('HINCRBY', K.run(run), 'segment', -1) == 0 then
+  redis.call('HDEL', K.run(run), 'started_at', 'deadline')
+  redis.call('ZREM', K.deadlines, run)
+end
 local pause = pause_of(run)
 if not pause.fresh then redis.call('HSET', K.run(run), 'due', '1') end
-set_status(run, pause.pending and 'interrupted' or 'pending')
-local reason = redis.call('HGET', K.run(run), 'cancel_requested')
-if reason then
-  finish(run, 'cancelled', reason, 'unknown')
-  event(run, 'run.ended', cjson.encode({status = 'cancelled', reason = reason}), nil, ARGV[3])
-  return {'cancelled', WOKEN}
-end
+local ended = stopped(run, ARGV[3])
+if ended then return {ended, WOKEN} end
 redis.call('HSET', K.run_refusals(run), ARGV[5], int(NOW + ASK_AGAIN_MS))
 redis.call('ZADD', K.unmatched(redis.call('HGET', K.run(run), 'queue')), int(NOW), run)
 if redis.call('HGET', K.run(run), 'incompatible') ~= why then
@@ -29,4 +27,5 @@ if redis.call('HGET', K.run(run), 'incompatible') ~= why then
   end
   event(run, 'run.incompatible', cjson.encode({reason = why}), nil, ARGV[3])
 end
+set_status(run, pause.pending and 'interrupted' or 'pending')
 return {'unmatched', WOKEN}
