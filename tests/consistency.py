@@ -208,16 +208,16 @@ def _fresh(seen: Snapshot, run_id: str) -> bool:
 def _check_approval(seen: Snapshot, approval_id: str) -> None:
     approval = seen.approvals[approval_id]
     run_id, status = approval["run_id"], approval["status"]
+    decided = [approval.get(name, "") != "" for name in ("decision", "decided_by", "decided_at")]
     assert approval_id in seen.zset(f"run-approvals:{run_id}")
-    assert (status == "decided") == (approval["decision"] != "")
-    assert (approval["decided_by"] != "") == (approval["decided_at"] != "") == (approval["decision"] != "")
+    assert decided == [status == "decided"] * 3
     if status == "pending":
         assert approval_id in seen.pause(run_id)
         assert approval["outcome"] == "none"
     elif status != "decided":
         assert approval["outcome"] == "not_run"
         assert approval["delivered"] == ""
-    if approval["decision"] and json.loads(approval["decision"])["type"] == "reject":
+    if all(decided) and json.loads(approval["decision"])["type"] == "reject":
         assert approval["outcome"] in ("none", "not_run")
     if seen.runs[run_id]["status"] in ENDED:
         assert approval["outcome"] not in ("none", "started")

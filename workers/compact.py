@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import zlib
+from typing import Any
 
-_PLAIN, _DEFLATED = b"\0", b"\1"  # JSON text begins with neither
-_LEAST, _MOST = 48, 65_536
+_LEAST, _MOST = 128, 65_536
 """Bytes worth a try; more would hold up the event loop."""
 _WINDOW, _MEMORY, _LEVEL = -12, 5, 3  # a small window: setting up a large one takes longer than the work
 
@@ -36,7 +37,7 @@ _WORDS = b"".join(
         b"\xa4edit\xa6reject\xa7respond\xa2id\xd9 \xafresponse_schema\xc0",
         b"\x92\x86\xa1v\x04\xa2ts\xd9 2026-12-01T00:00:00.000000+00:00\xa2id\xd9$1f1\xb0channel_versions\x84",
         b"\xa9__start__\xb100000001.\xaabranch:to:\xafbranch:to:model\xb100000002.\xafbranch:to:tools\xa8messages",
-        b"\xadversions_seen\x83\xa9__input__\x80\xa9__start__\x81\xa9__start__\xb100000001.\xa5model\x81\xa5tools\x81",
+        b"\xd9.branch:to:HumanInTheLoopMiddleware.after_model\xb100000003.\xadversions_seen\x83\xa9__input__\x80\xa9__start__\x81\xa9__start__\xb100000001.\xa5model\x81\xa5tools\x81",
         b"\xad__interrupt__\xb0updated_channels\x92\xa8messages\x85\xa6source\xa5input\xa4loop\xa4step\x01\xa7parents",
         b"\x80\xaels_integration\xb6langchain_create_agent\xa6run_id\xd9 ",
         b"\xbdlangchain_core.messages.human\xacHumanMessage\x86\xa7content\xd9\xa4role\xa4user\xa5human\x91\x83",
@@ -51,32 +52,38 @@ _WORDS = b"".join(
 )
 
 
-def compact(data: bytes) -> bytes:
-    """Make bytes smaller if that can be done in no time; `expand` gives them back."""
-    if _LEAST <= len(data) <= _MOST:
-        deflate = zlib.compressobj(_LEVEL, zlib.DEFLATED, _WINDOW, _MEMORY, zlib.Z_DEFAULT_STRATEGY, _WORDS)
-        deflated = deflate.compress(data) + deflate.flush()
-        if len(deflated) < len(data):
-            return _DEFLATED + deflated
-    return _PLAIN + data
+def deflated(data: bytes) -> bytes | None:
+    """Make bytes smaller, if that can be done in no time."""
+    if not _LEAST <= len(data) <= _MOST:
+        return None
+    deflate = zlib.compressobj(_LEVEL, zlib.DEFLATED, _WINDOW, _MEMORY, zlib.Z_DEFAULT_STRATEGY, _WORDS)
+    made = deflate.compress(data) + deflate.flush()
+    return made if len(made) < len(data) else None
 
 
-def expand(data: bytes) -> bytes:
-    """Give back what `compact` was given.
+def inflated(data: bytes) -> bytes:
+    """Give back what `deflated` was given.
 
     Raises:
-        ValueError: when it was not made by `compact`, or is damaged.
+        ValueError: when it was not made by `deflated`, or is damaged.
     """
-    mark, rest = data[:1], data[1:]
-    if mark == _PLAIN:
-        return rest
-    if mark != _DEFLATED:
-        raise ValueError("it begins with an unknown mark")
     inflate = zlib.decompressobj(_WINDOW, zdict=_WORDS)
     try:
-        made = inflate.decompress(rest, _MOST)
+        made = inflate.decompress(data, _MOST)
     except zlib.error as error:
         raise ValueError(str(error)) from None
     if not inflate.eof:
         raise ValueError("it is cut off, or too long")
     return made
+
+
+def compact_json(text: str) -> bytes:
+    """JSON text as it is stored: deflated, behind a zero byte, if that is smaller."""
+    data = text.encode()
+    made = deflated(data)
+    return data if made is None else b"\0" + made
+
+
+def load_json(stored: bytes) -> Any:
+    """Read what `compact_json` made, or plain JSON."""
+    return json.loads(inflated(stored[1:]) if stored[:1] == b"\0" else stored)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from jsonschema import Draft202012Validator
@@ -27,8 +29,7 @@ def issues_of(value: Any, schema: Mapping[str, Any], *, at: tuple[str, ...] = ()
     schema unusable, is an issue of its own.
     """
     try:
-        Draft202012Validator.check_schema(schema)
-        errors = list(Draft202012Validator(schema, registry=Registry()).iter_errors(value))
+        errors = list(_validator(json.dumps(schema)).iter_errors(value))
     except (SchemaError, Unresolvable, RecursionError, re.error) as error:
         message = f"cannot be checked, the response schema is unusable: {_first_line(error)}"
         yield {"path": pointer(at), "message": shortened(message)}
@@ -40,6 +41,14 @@ def issues_of(value: Any, schema: Mapping[str, Any], *, at: tuple[str, ...] = ()
             if (place := (pointer((*at, *path)), message)) not in told:
                 told.add(place)
                 yield {"path": place[0], "message": message}
+
+
+@lru_cache(maxsize=256)
+def _validator(schema: str) -> Draft202012Validator:
+    """Check a schema, given as JSON text, once: that takes longer than all else in a decision."""
+    loaded = json.loads(schema)
+    Draft202012Validator.check_schema(loaded)
+    return Draft202012Validator(loaded, registry=Registry())
 
 
 def _places(error: ValidationError) -> Iterator[tuple[tuple[str | int, ...], str]]:

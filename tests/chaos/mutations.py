@@ -11,6 +11,7 @@ import importlib
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .plan import make_plan
@@ -41,7 +42,8 @@ class Cut:
         """
         package = files(self.module.rpartition(".")[0])
         folder = package / "lua" if (package / "lua").is_dir() else package
-        found = sum(one.read_text().count(self.old) for one in folder.iterdir() if one.name.endswith(".lua"))
+        scripts = Path(str(folder)).rglob("*.lua")
+        found = sum(one.read_text().count(self.old) for one in scripts)
         if found != 1:
             raise LookupError(f"{self.old!r} stands {found} times in {folder}, not once")
         module = importlib.import_module(self.module)

@@ -178,6 +178,13 @@ NOT_JSON: dict[str, Any] = {
 }
 
 
+async def test_what_is_empty_comes_back_as_it_was_given(core: Core) -> None:
+    one = await core.placet.enqueue("null", {}, context={}, metadata={}, config={})
+    assert (one.agent, one.input, one.context, one.metadata, one.config) == ("null", {}, {}, {}, {})
+    other = await core.placet.enqueue("{}", [], context=None)
+    assert (other.agent, other.input, other.context, other.metadata) == ("{}", [], None, {})
+
+
 @pytest.mark.parametrize("bad", list(NOT_JSON))
 @pytest.mark.parametrize("field", ["input", "context", "metadata", "config"])
 async def test_what_is_not_json_is_refused_by_name(core: Core, field: str, bad: str) -> None:

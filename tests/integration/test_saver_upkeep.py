@@ -88,6 +88,23 @@ async def test_delete_by_another_process_inside_a_run_keeps_the_checkpoint_whole
     assert values["topic"] == "x" * 100
 
 
+async def test_a_server_that_loses_its_last_writes_inside_a_run_gets_them_again(redis: Redis) -> None:
+    saver, key = RedisSaver(redis), Keys()("checkpoint", "t")
+    await say(saver, "first")
+    before = await redis.dump(key)
+    assert before is not None
+
+    async def node(state: Chat) -> dict[str, Any]:
+        await redis.restore(key, 0, before, replace=True)
+        return {"messages": [AIMessage("after")]}
+
+    graph = StateGraph(Chat).add_node("node", node).add_edge(START, "node").compile(checkpointer=saver)
+    await graph.ainvoke({"messages": [HumanMessage("second")], "topic": "y"}, thread(), durability="sync")
+
+    values = (await chat(RedisSaver(redis)).aget_state(thread())).values
+    assert [m.content for m in values["messages"]] == ["first", "answer 1", "second", "after"]
+
+
 async def test_prune_leaves_nothing_unused(redis: Redis) -> None:
     saver = RedisSaver(redis)
     for turn in range(3):
@@ -171,7 +188,8 @@ async def test_odd_thread_ids(redis: Redis) -> None:
     assert listed == set(ODD)
     for thread_id in ODD:
         await saver.adelete_thread(thread_id)
-    assert await redis.keys("*") == []
+    # a worker of another test run, whose server's port this one has got, may write its own
+    assert [key for key in await redis.keys("*") if bytes(key).startswith(b"{odd*[ns]}")] == []  # type: ignore[arg-type]
 
 
 async def test_a_name_with_a_separator_is_refused(redis: Redis) -> None:
@@ -238,9 +256,9 @@ async def test_encrypted_at_rest(redis: Redis) -> None:
 
 async def test_damaged_data_is_one_clear_error(redis: Redis) -> None:
     saver, key = RedisSaver(redis), Keys()("checkpoint", "t")
-    await say(saver, "first")
+    await say(saver, "words " * 100)
     stored: dict[Any, Any] = await redis.hgetall(key)
-    element = next(name for name in stored if name[:1] == b"e")
+    element = next(name for name in stored if name[:1] == b"e" and b"/z" in stored[name])
     await redis.hset(key, element, stored[element][:-3])
     with pytest.raises(UnreadableCheckpoint, match="damaged"):
         await saver.aget_tuple(thread())

@@ -7,17 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 
-from ..compact import compact, expand
+from ..compact import deflated, inflated
 from ..errors import InvalidSettings, UnreadableCheckpoint
 from .layout import DIGEST_SIZE, Record, Typed, Write, frame, unframe
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from langgraph.checkpoint.base import Checkpoint, CheckpointMetadata
+    from langgraph.checkpoint.base import CheckpointMetadata
     from langgraph.checkpoint.serde.base import SerializerProtocol
 
 _SCALARS = (str, bytes, int, float, type(None))
+_DEFLATED = "/z"  # ends the name of a format whose data is deflated
 _WORTH_SPLITTING = 64  # bytes an element on average: below, a digest and its field cost more than they save
 
 
@@ -59,9 +60,9 @@ class Codec:
         """Return the bytes of a checkpoint's rest."""
         return frame(self._seal(self._plain.dumps_typed(list(parts))))
 
-    def write(self, task_path: str, task_id: str, position: int, channel: str, value: Any) -> Write:
+    def write(self, task_path: str, position: int, channel: str, value: Any) -> Write:
         """Serialize a pending write."""
-        return Write(task_path, task_id, position, channel, *self._seal(self._plain.dumps_typed(value)))
+        return Write(task_path, position, channel, *self._seal(self._plain.dumps_typed(value)))
 
     def load(self, blob: bytes | None, elements: Iterator[bytes | None]) -> Any:
         """Make a channel's value again, taking a list's elements from `elements`."""
@@ -76,15 +77,15 @@ class Codec:
             value.append(self.load_typed(unframe(data)))
         return value
 
-    def load_payload(self, record: Record) -> tuple[Checkpoint, CheckpointMetadata]:
-        """Return the checkpoint without its values, and the metadata."""
-        checkpoint, metadata = self.load_typed(unframe(record.payload))
-        return checkpoint, metadata
+    def load_payload(self, record: Record) -> tuple[dict[str, Any], CheckpointMetadata]:
+        """Return the checkpoint without its id and values, and the metadata without the run's id."""
+        rest, metadata = self.load_typed(unframe(record.payload))
+        return rest, metadata
 
     def load_typed(self, typed: Typed) -> Any:
         """Make a value again."""
         if self._cipher is None:
-            return self._loads(*typed)
+            return self._load(*typed)
         kind, encrypted, cipher_name = typed[0].partition("+")
         if not encrypted:
             # LangGraph's serializer would take it: whoever writes to Redis could forge a checkpoint
@@ -93,20 +94,26 @@ class Codec:
             data = self._cipher.decrypt(cipher_name, typed[1])
         except ValueError as exc:
             raise UnreadableCheckpoint(f"it cannot be decrypted with this key: {exc}") from exc
-        return self._loads(kind, data)
+        return self._load(kind, data)
 
-    def _loads(self, kind: str, data: bytes) -> Any:
+    def _load(self, kind: str, data: bytes) -> Any:
+        if not kind.endswith(_DEFLATED):
+            return self._plain.loads_typed((kind, data))
         try:
-            plain = expand(data)
+            plain = inflated(data)
         except ValueError as exc:
             raise UnreadableCheckpoint(f"its data is damaged: {exc}") from exc
-        return self._plain.loads_typed((kind, plain))
+        return self._plain.loads_typed((kind.removesuffix(_DEFLATED), plain))
 
     def _digest(self, typed: Typed) -> bytes:
-        return blake2b(frame(typed), digest_size=DIGEST_SIZE, key=self._secret).digest()
+        digest = blake2b(frame((typed[0], b"")), digest_size=DIGEST_SIZE, key=self._secret)
+        digest.update(typed[1])
+        return digest.digest()
 
     def _seal(self, typed: Typed) -> Typed:
-        kind, data = typed[0], compact(typed[1])
+        kind, data = typed
+        if (made := deflated(data)) is not None:
+            kind, data = kind + _DEFLATED, made
         if self._cipher is None:
             return kind, data
         cipher_name, sealed = self._cipher.encrypt(data)

@@ -1,6 +1,6 @@
 -- KEYS[1] the thread's hash; ARGV[1] the TTL in ms or '0', [2] namespace, [3] checkpoint id or '' for the latest
--- returns id, record, channels and their blobs, the list elements in that order, the writes
-local key, ns, id = KEYS[1], ARGV[2], ARGV[3]
+-- returns id, record, channels and their blobs, the list elements in that order, the writes after their names
+local ns, id = ARGV[2], ARGV[3]
 if id == '' then id = redis.call('HGET', key, 'i\31' .. ns) end
 local record = id and redis.call('HGET', key, 'c\31' .. ns .. '\31' .. id)
 if not record then return false end
@@ -15,7 +15,7 @@ local function fetch(fields)
   return values
 end
 
-local channels, elements, writes = {}, {}, {}
+local channels, elements = {}, {}
 for channel, version in pairs(head(record)[3]) do
   local blob = redis.call('HGET', key, 'b\31' .. ns .. '\31' .. channel .. '\31' .. version)
   channels[#channels + 1] = channel
@@ -24,8 +24,4 @@ for channel, version in pairs(head(record)[3]) do
     for at = 2, #blob, 16 do elements[#elements + 1] = 'e\31' .. string.sub(blob, at, at + 15) end
   end
 end
-local at = ns .. '\31' .. id
-for name in string.gmatch(redis.call('HGET', key, 'p\31' .. at) or '', '[^\30]+') do
-  writes[#writes + 1] = 'w\31' .. at .. '\31' .. name
-end
-return {id, record, channels, fetch(elements), fetch(writes)}
+return {id, record, channels, fetch(elements), pending(ns .. '\31' .. id)}

@@ -3,26 +3,34 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from typing import NamedTuple
 
 _LIMIT = 200_000
 
 
+class Hint(NamedTuple):
+    """The elements of a list channel in the checkpoint where it was last seen."""
+
+    checkpoint_id: str = ""
+    digests: frozenset[bytes] = frozenset()
+
+
 class StoredHints:
-    """Digests of the elements last seen in each list channel, at most `limit` in all; the oldest go first."""
+    """One hint a list channel, at most `limit` digests in all; the oldest go first."""
 
     def __init__(self, *, limit: int = _LIMIT) -> None:
         self._limit = limit
         self._count = 0
-        self._digests: OrderedDict[tuple[str, str, str], frozenset[bytes]] = OrderedDict()
+        self._hints: OrderedDict[tuple[str, str, str], Hint] = OrderedDict()
 
-    def get(self, thread: str, namespace: str, channel: str) -> frozenset[bytes]:
+    def get(self, thread: str, namespace: str, channel: str) -> Hint:
         """Return what is believed to be stored of a channel."""
-        return self._digests.get((thread, namespace, channel), frozenset())
+        return self._hints.get((thread, namespace, channel), Hint())
 
-    def set(self, thread: str, namespace: str, channel: str, digests: frozenset[bytes]) -> None:
-        """Remember a channel's digests in place of those before."""
+    def set(self, thread: str, namespace: str, channel: str, hint: Hint) -> None:
+        """Remember a channel's hint in place of the one before."""
         key = (thread, namespace, channel)
-        self._count += len(digests) - len(self._digests.pop(key, ()))
-        self._digests[key] = digests
+        self._count += len(hint.digests) - len(self._hints.pop(key, Hint()).digests)
+        self._hints[key] = hint
         while self._count > self._limit:
-            self._count -= len(self._digests.popitem(last=False)[1])
+            self._count -= len(self._hints.popitem(last=False)[1].digests)

@@ -6,8 +6,8 @@ One hash a thread, its parts told apart by the first letter (the separator is `\
     c namespace id                      a checkpoint's record
     b namespace channel version         a channel's value: V and the value, or L and 16-byte digests
     e digest                            an element of a list
-    p namespace id                      names of a checkpoint's pending writes
-    w namespace id task index           a pending write
+    p namespace id                      a checkpoint's pending writes: names, and behind each it, or nothing
+    w namespace id task index           a pending write that is too large to stand there
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from ..errors import InvalidInput
 
 SEPARATOR = "\x1f"
 DIGEST_SIZE = 16
-_FORBIDDEN = ("\x1e", SEPARATOR)
 
 Typed = tuple[str, bytes]
 """What a serializer gives: the format's name and the data."""
@@ -42,10 +41,9 @@ class Record(NamedTuple):
 
 
 class Write(NamedTuple):
-    """A pending write, with what its place in the order is made of."""
+    """A pending write, with what its place in the order is made of; its name begins with its task's id."""
 
     task_path: str
-    task_id: str
     position: int
     channel: str
     type_name: str
@@ -83,8 +81,8 @@ def name(kind: str, value: object) -> str:
         InvalidInput: when it holds a separator.
     """
     text = str(value)
-    if any(mark in text for mark in _FORBIDDEN):
-        raise InvalidInput(kind, f"{text!r} holds a control character (U+001E or U+001F)")
+    if SEPARATOR in text:
+        raise InvalidInput(kind, f"{text!r} holds a control character (U+001F)")
     return text
 
 
@@ -97,6 +95,11 @@ def split(at: bytes) -> tuple[str, str]:
     """Return namespace and checkpoint id from what follows the letter in a record's field."""
     namespace, _, checkpoint_id = at.decode().partition(SEPARATOR)
     return namespace, checkpoint_id
+
+
+def task_of(write_name: bytes) -> str:
+    """Return the task's id, with which a write's name begins."""
+    return write_name.decode().rpartition(SEPARATOR)[0]
 
 
 def element_field(digest: bytes) -> bytes:

@@ -1,13 +1,16 @@
--- ARGV[3] namespace, [4] checkpoint id, [5] its record, then fields and values of elements and blobs
+-- ARGV[3] namespace, [4] checkpoint id, [5] its record, [6] id of a checkpoint that has all elements that are not sent,
+-- or '', then fields and values of elements and blobs
 if lost then return 'lost' end
 local ns, id, record = ARGV[3], ARGV[4], ARGV[5]
-for i = 6, #ARGV, 2 do redis.call('HSET', key, ARGV[i], ARGV[i + 1]) end
+for i = 7, #ARGV, 2 do redis.call('HSET', key, ARGV[i], ARGV[i + 1]) end
 touch()
 -- another process may have pruned or deleted what the writer took for stored
 for channel, version in pairs(head(record)[3]) do
   if redis.call('HEXISTS', key, 'b\31' .. ns .. '\31' .. channel .. '\31' .. version) == 0 then return 'missing' end
 end
-for i = 6, #ARGV, 2 do
+-- where that checkpoint is, its elements are
+local known = ARGV[6] ~= '' and redis.call('HEXISTS', key, 'c\31' .. ns .. '\31' .. ARGV[6]) == 1
+for i = 7, known and 0 or #ARGV, 2 do
   local value = ARGV[i + 1]
   if string.sub(ARGV[i], 1, 1) == 'b' and string.sub(value, 1, 1) == 'L' then
     for at = 2, #value, 16 do

@@ -13,12 +13,24 @@ from langgraph.checkpoint.base import (
     writes_sort_key,
 )
 
+from .hints import Hint
 from .ids import ids_after
-from .layout import Record, digests, element_field, join, name, pack, pairs, unpack_record, unpack_write
+from .layout import (
+    Record,
+    digests,
+    element_field,
+    join,
+    name,
+    pack,
+    pairs,
+    task_of,
+    unpack_record,
+    unpack_write,
+)
 from .threads import TOKEN, ThreadsSaver
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 
     from langchain_core.runnables import RunnableConfig
     from langgraph.checkpoint.base import (
@@ -75,22 +87,27 @@ class RedisSaver(ThreadsSaver):
             for channel, version in checkpoint["channel_versions"].items()
             if channel in values
         }
+        run_id = str(metadata.get("run_id") or "")
         record = Record(
             parent=get_checkpoint_id(config) or "",
-            run_id=str(metadata.get("run_id") or ""),
+            run_id=run_id,
             versions=versions,
             open_deltas=[c for c in metadata.get("counters_since_delta_snapshot", ()) if c not in values],
-            payload=codec.payload({k: v for k, v in checkpoint.items() if k != "channel_values"}, metadata),
+            payload=codec.payload(
+                {k: v for k, v in checkpoint.items() if k not in ("id", "channel_values")},
+                {k: v for k, v in metadata.items() if not (k == "run_id" and v and v == run_id)},
+            ),
         )
         checkpoint_id = name("checkpoint_id", checkpoint["id"])
         put = [place.namespace, checkpoint_id, pack(record)]
-        changed = [channel for channel in new_versions if channel in versions]
-        fields, seen = self._blobs(place, codec, {c: versions[c] for c in changed}, values)
-        if await self._write("put", place, *put, *fields) == b"missing":
-            fields, seen = self._blobs(place, codec, versions, values, resend=True)
-            await self._write("put", place, *put, *fields)
+        changed = {channel: versions[channel] for channel in new_versions if channel in versions}
+        known = {channel: self._stored.get(place.keys[0], place.namespace, channel) for channel in changed}
+        fields, seen = self._blobs(place, codec, changed, values, known)
+        if await self._write("put", place, *put, _common(known, seen), *fields) == b"missing":
+            fields, seen = self._blobs(place, codec, versions, values, {})
+            await self._write("put", place, *put, "", *fields)
         for channel, elements in seen.items():
-            self._stored.set(place.keys[0], place.namespace, channel, elements)
+            self._stored.set(place.keys[0], place.namespace, channel, Hint(checkpoint_id, elements))
         return place.config(checkpoint_id)
 
     def _blobs(
@@ -99,8 +116,7 @@ class RedisSaver(ThreadsSaver):
         codec: Codec,
         versions: dict[str, str],
         values: dict[str, Any],
-        *,
-        resend: bool = False,
+        known: dict[str, Hint],
     ) -> tuple[list[Any], dict[str, frozenset[bytes]]]:
         """Return fields and values to store, and the digests in each list channel."""
         fields: list[Any] = []
@@ -110,9 +126,8 @@ class RedisSaver(ThreadsSaver):
             if elements is None:
                 blob = codec.whole(values[channel])
             else:
-                known = frozenset() if resend else self._stored.get(place.keys[0], place.namespace, channel)
                 by_digest = dict(elements)
-                for digest in by_digest.keys() - known:
+                for digest in by_digest.keys() - known.get(channel, Hint()).digests:
                     fields += (element_field(digest), codec.element(by_digest[digest]))
                 blob = b"L" + b"".join(digest for digest, _ in elements)
                 seen[channel] = frozenset(by_digest)
@@ -133,7 +148,7 @@ class RedisSaver(ThreadsSaver):
         task = name("task_id", task_id)
         for position, (channel, value) in enumerate(writes):
             index = WRITES_IDX_MAP.get(channel, position)
-            write = codec.write(task_path, task_id, index, channel, value)
+            write = codec.write(task_path, index, channel, value)
             args += (join(task, str(index)), pack(write), "1" if index < 0 else "0")
         await self._write("put_writes", place, *args)
 
@@ -153,17 +168,21 @@ class RedisSaver(ThreadsSaver):
         checkpoint_id, record_data, channels, elements, writes = reply
         ids_after(checkpoint_id.decode())
         record = unpack_record(record_data)
-        checkpoint, metadata = codec.load_payload(record)
+        rest, metadata = codec.load_payload(record)
+        if record.run_id:
+            metadata.setdefault("run_id", record.run_id)
         remaining = iter(elements)
         values = {}
         for raw_channel, blob in pairs(channels):
             channel = raw_channel.decode()
             values[channel] = codec.load(blob, remaining)
             if blob[:1] == b"L":
-                self._stored.set(place.keys[0], place.namespace, channel, frozenset(digests(blob)))
+                hint = Hint(checkpoint_id.decode(), frozenset(digests(blob)))
+                self._stored.set(place.keys[0], place.namespace, channel, hint)
+        checkpoint: Any = {"id": checkpoint_id.decode(), **rest, "channel_values": values}
         return CheckpointTuple(
             config=place.config(checkpoint_id.decode()),
-            checkpoint={**checkpoint, "channel_values": values},
+            checkpoint=checkpoint,
             metadata=metadata,
             parent_config=place.config(record.parent) if record.parent else None,
             pending_writes=_pending(codec, writes),
@@ -226,9 +245,16 @@ class RedisSaver(ThreadsSaver):
         return f"{number + 1:08}.{secrets.token_urlsafe(6)}"
 
 
-def _pending(codec: Codec, writes: Sequence[bytes]) -> list[tuple[str, str, Any]]:
-    def key(write: Write) -> tuple[str, str, int]:
-        return writes_sort_key(write.task_path, write.task_id, write.position)
+def _common(known: Mapping[str, Hint], lists: Iterable[str]) -> str:
+    """Return the checkpoint that all lists' hints are of; empty if they are of several."""
+    ids = {known[channel].checkpoint_id for channel in lists if known[channel].digests}
+    return ids.pop() if len(ids) == 1 else ""
 
-    unpacked = sorted(map(unpack_write, writes), key=key)
-    return [(w.task_id, w.channel, codec.load_typed((w.type_name, w.data))) for w in unpacked]
+
+def _pending(codec: Codec, writes: list[bytes]) -> list[tuple[str, str, Any]]:
+    def key(named: tuple[str, Write]) -> tuple[str, str, int]:
+        return writes_sort_key(named[1].task_path, named[0], named[1].position)
+
+    named = [(task_of(write_name), unpack_write(packed)) for write_name, packed in pairs(writes)]
+    named.sort(key=key)
+    return [(task, write.channel, codec.load_typed((write.type_name, write.data))) for task, write in named]

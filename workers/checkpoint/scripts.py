@@ -29,7 +29,7 @@ class Scripts:
 
     def __init__(self, redis: Redis) -> None:
         sources: dict[str, str] = {name: source("fence", "head", name) for name in _FENCED}
-        sources |= {name: source("head", name) for name in _OPEN}
+        sources |= {name: source("head", "pending", name) for name in _OPEN}
         self._batches = Batches(redis)
         self._scripts = {name: redis.register_script(source) for name, source in sources.items()}
 

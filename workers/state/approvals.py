@@ -8,7 +8,7 @@ from base64 import b64decode, b64encode
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from ..compact import compact, expand
+from ..compact import compact_json, load_json
 from ..errors import AlreadyDecided, ChangedSinceSeen, NotFound, NotPending, ThreadExpired
 from .connection import moment, wake_ups
 
@@ -164,7 +164,7 @@ def request_record(request: ApprovalRequest) -> dict[str, str]:
     """A request as the texts of its hash."""
     record = {name: getattr(request, name) for name in _TEXTS}
     shown = json.dumps({name: getattr(request, name) for name in _SHOWN}, separators=(",", ":"))
-    record |= {"shown": b64encode(compact(shown.encode())).decode(), "index": str(request.index)}
+    record |= {"shown": b64encode(compact_json(shown)).decode(), "index": str(request.index)}
     record |= {"tool": request.tool or "", "tool_call_id": request.tool_call_id or ""}
     return record
 
@@ -172,7 +172,7 @@ def request_record(request: ApprovalRequest) -> dict[str, str]:
 def approval_of(record: Mapping[bytes, bytes]) -> Approval:
     """Read a request's hash."""
     text = {name.decode(): value.decode() for name, value in record.items()}
-    shown = json.loads(expand(b64decode(text["shown"])))
+    shown = load_json(b64decode(text["shown"]))
     return Approval(
         **{name: text[name] for name in _TEXTS},  # type: ignore[arg-type]
         **{**shown, "allowed": tuple(shown["allowed"])},
@@ -182,13 +182,13 @@ def approval_of(record: Mapping[bytes, bytes]) -> Approval:
         run_id=text["run_id"],
         thread_id=text["thread_id"],
         agent=text["agent"],
-        principal=text["principal"] or None,
+        principal=text.get("principal"),
         status=cast("ApprovalStatus", text["status"]),
-        reason=text["reason"],
+        reason=text.get("reason", ""),
         outcome=cast("Outcome", text["outcome"]),
-        decision=json.loads(text["decision"]) if text["decision"] else None,
-        decided_by=text["decided_by"] or None,
+        decision=json.loads(text["decision"]) if text.get("decision") else None,
+        decided_by=text.get("decided_by") or None,
         created_at=moment(text["created_at"]),
-        decided_at=moment(text["decided_at"]) if text["decided_at"] else None,
+        decided_at=moment(text["decided_at"]) if text.get("decided_at") else None,
         incompatible=text.get("incompatible", ""),
     )

@@ -66,6 +66,7 @@ class Batches:
             raise
 
     async def _send(self) -> None:
+        await asyncio.sleep(0)  # a step's writes and the checkpoint after it come within a moment
         batch, self._waiting = self._waiting, []
         try:
             async with asyncio.timeout(self._seconds):

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from ..compact import expand
+from ..compact import load_json
 from .connection import moment
 
 if TYPE_CHECKING:
@@ -92,13 +91,12 @@ def resync(run: Run, position: int) -> Event:
 
 def event_of(run_id: str, position: bytes, fields: Mapping[bytes, bytes]) -> Event:
     """Read one entry of a run's stream."""
-    data = fields[b"data"]
     text = {name.decode(): value.decode() for name, value in fields.items() if name != b"data"}
     return Event(
         id=int(position.split(b"-")[0]),
         run_id=run_id,
         type=cast("EventType", text["type"]),
-        data=json.loads(data if data[:1] == b"{" else expand(data)),  # the scripts' own are plain
+        data=load_json(fields[b"data"]),
         at=moment(text["at"]),
         attempt=int(text["attempt"]),
         ns=tuple(text["ns"].split("|")) if text["ns"] else (),

@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..compact import compact
+from ..compact import compact_json
 from .approvals import request_record
 from .connection import wake_ups
 from .ledger import RedisSharedState
@@ -131,7 +131,7 @@ class Leases:
         `batch` counts the segment's calls: the same one again appends nothing. `progressed` says that the
         segment has got past the checkpoint it began with.
         """
-        flat = [part for kind, ns, data in events for part in (kind, ns, compact(data.encode()))]
+        flat = [part for kind, ns, data in events for part in (kind, ns, compact_json(data))]
         about = (self._pid, claim.run.attempt, f"{claim.token}-{batch}", "1" if progressed else "")
         await self._c.run("events", claim.run.id, claim.token, *about, *flat, again=True)
 
@@ -155,7 +155,7 @@ class Leases:
             self._pid,
             checkpoint_id,
             "" if wake_at_ms is None else wake_at_ms,
-            compact(data.encode()),
+            compact_json(data),
             json.dumps([request_record(request) for request in requests]),
             json.dumps(dict(outcomes)),
             reopen_reason or "the graph asked again",

@@ -190,7 +190,8 @@ class NewRun:
         """The fields that are stored as they are."""
         texts = {name: getattr(self, name) for name in ("agent", "queue", *_JSON_INPUTS)}
         optional = {"principal": self.principal, "timeout_ms": self.timeout_ms}
-        return texts | {name: str(value) for name, value in optional.items() if value is not None}
+        texts |= {name: str(value) for name, value in optional.items() if value is not None}
+        return {name: text for name, text in texts.items() if text != _DEFAULTS.get(name)}
 
     def payload_digest(self) -> str:
         """Tells two enqueues of one id apart: the same payload is the same run."""
@@ -209,6 +210,8 @@ _LISTED = (
     *("worker", "event_seq", "incompatible", "build"),
 )
 _JSON_INPUTS = ("input", "config", "context", "metadata")
+_DEFAULTS = {"config": "{}", "context": "null", "metadata": "{}"}
+"""What is read where the field is missing."""
 
 
 def run_of(record: Mapping[bytes, bytes]) -> Run:

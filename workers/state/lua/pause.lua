@@ -44,9 +44,9 @@ for _, request in ipairs(requests) do
   local status = redis.call('HGET', K.approval(id), 'status')
   if not status then
     for field, text in pairs(request) do redis.call('HSET', K.approval(id), field, text) end
-    redis.call('HSET', K.approval(id), 'run_id', run, 'thread_id', thread, 'agent', r[1], 'principal', r[2] or '',
-      'status', 'pending', 'reason', '', 'outcome', 'none', 'decision', '', 'decided_by', '', 'decided_at', '',
-      'delivered', '', 'created_at', int(NOW))
+    redis.call('HSET', K.approval(id), 'run_id', run, 'thread_id', thread, 'agent', r[1],
+      'status', 'pending', 'outcome', 'none', 'delivered', '', 'created_at', int(NOW))
+    if r[2] then redis.call('HSET', K.approval(id), 'principal', r[2]) end
     redis.call('ZADD', K.approvals, int(NOW), id)
     redis.call('ZADD', K.approvals_in('pending'), int(NOW), id)
     redis.call('ZADD', K.run_approvals(run), int(NOW), id)
