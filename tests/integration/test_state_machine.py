@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any
 
@@ -327,6 +328,8 @@ class Machine(RuleBasedStateMachine, Model):
             return
         seen = self.do(check_consistency(self.core.redis))
         assert set(seen.runs) == set(self.runs)
+        graphs = Counter(record["graph"] for record in seen.runs.values() if "graph" in record)
+        assert {digest: int(graph["runs"]) for digest, graph in seen.graphs.items()} == graphs
         for key, run in self.runs.items():
             status = seen.runs[key]["status"]
             pending = run.asks()

@@ -24,8 +24,6 @@ redis.call('ZREM', K.ended, run)
 set_status(run, 'pending')
 redis.call('HSET', K.run(run), 'attempt', '0', 'due', '1')
 redis.call('HDEL', K.run(run), 'ended_at', 'error', 'reason', 'deaths', 'lost_workers', 'lost_token')
-local graph = redis.call('HGET', K.run(run), 'graph')
-if graph then hold_graph(graph) end
 redis.call('PERSIST', K.run_events(run))
 -- a run that had its turn meanwhile, and was not claimed yet, waits again
 local first = redis.call('LINDEX', K.thread_queue(thread), 0)

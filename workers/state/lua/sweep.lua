@@ -24,7 +24,8 @@ local function forget_run(run)
   end
   if left <= 0 then return end
   left = left - 1
-  local thread = redis.call('HGET', K.run(run), 'thread_id')
+  local thread, graph = unpack(redis.call('HMGET', K.run(run), 'thread_id', 'graph'))
+  if graph then drop_graph(graph) end
   redis.call('UNLINK', K.run(run), K.run_events(run), K.run_pause(run), K.run_ledger(run))
   redis.call('ZREM', K.runs, run)
   redis.call('ZREM', K.ended, run)

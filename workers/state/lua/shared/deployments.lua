@@ -22,23 +22,16 @@ local function clear_unmatched(run)
   redis.call('DEL', K.run_refusals(run))
 end
 
--- A graph's fingerprint is kept for as long as a run refers to it, and past that for retries.
-local function hold_graph(digest)
-  redis.call('HINCRBY', K.graph(digest), 'runs', 1)
-  redis.call('PERSIST', K.graph(digest))
-end
-
+-- A graph's fingerprint is kept for as long as there is a record of a run that refers to it.
 local function drop_graph(digest)
-  if redis.call('HINCRBY', K.graph(digest), 'runs', -1) <= 0 then
-    redis.call('EXPIRE', K.graph(digest), TOMBSTONE_SECONDS)
-  end
+  if redis.call('HINCRBY', K.graph(digest), 'runs', -1) <= 0 then redis.call('DEL', K.graph(digest)) end
 end
 
 -- Note the graph and the build under which the run stands where it stands.
 local function set_graph(run, digest, fingerprint, versions, build)
   local was = redis.call('HGET', K.run(run), 'graph')
   if was ~= digest then
-    hold_graph(digest)
+    redis.call('HINCRBY', K.graph(digest), 'runs', 1)
     if was then drop_graph(was) end
   end
   if redis.call('HEXISTS', K.graph(digest), 'fingerprint') == 0 then

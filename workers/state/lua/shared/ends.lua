@@ -38,8 +38,6 @@ local function finish(run, status, reason, outcome)
   redis.call('ZREM', K.unmatched(r[2]), run)
   redis.call('ZREM', K.timers, run)
   clear_unmatched(run)
-  local graph = redis.call('HGET', K.run(run), 'graph')
-  if graph then drop_graph(graph) end
   set_status(run, status)
   redis.call('ZREM', K.deadlines, run)
   redis.call('HSET', K.run(run), 'ended_at', int(NOW), 'due', '', 'reason', reason)
