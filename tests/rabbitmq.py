@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 # Debian's scripts; what it has in /usr/sbin changes the user and the folder
 DEBIAN = Path("/usr/lib/rabbitmq/bin")
 START_SECONDS = 60
+# tests that are killed leave no server behind, where util-linux is
+WITH_ITS_PARENT = ("setpriv", "--pdeathsig", "KILL") if shutil.which("setpriv") else ()
 NOT_INSTALLED = (
     "rabbitmq: rabbitmq-server and epmd are not installed (Debian: apt-get install rabbitmq-server)"
 )
@@ -65,7 +67,7 @@ class RabbitMQ:
         """Start it and wait until it takes connections."""
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
-                [self._scripts / "rabbitmq-server"],
+                [*WITH_ITS_PARENT, self._scripts / "rabbitmq-server"],
                 env=self._env,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -142,7 +144,7 @@ def rabbitmq_server(folder: Path, env: Mapping[str, str] = MappingProxyType({}))
     port = free_port()
     with ExitStack() as stack:
         # Erlang's name server, which would otherwise be started as a daemon that stays
-        names = subprocess.Popen([epmd, "-address", "127.0.0.1", "-port", str(port)])
+        names = subprocess.Popen([*WITH_ITS_PARENT, epmd, "-address", "127.0.0.1", "-port", str(port)])
         stack.callback(names.wait)
         stack.callback(names.kill)
         server = RabbitMQ(folder, scripts, port, env)
