@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import structlog
@@ -18,7 +17,6 @@ from .answers import own_answers
 from .checkpoint.codec import encrypted
 from .encoding import dump_shown, size_of
 from .errors import (
-    EarlierToolError,
     IncompatibleGraph,
     LeaseLost,
     PlacetError,
@@ -27,6 +25,8 @@ from .errors import (
     UnreadableCheckpoint,
 )
 from .fingerprint import fingerprint
+from .held import AWAY, CANCEL, LATE, LOST, STOP, Held
+from .run_error import run_error
 from .segment import Finished, Paused, Segment, graph_config
 from .tool_guard import guard_tools
 
@@ -41,30 +41,10 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger("placet")
 
-CANCEL, LATE, LOST, STOP = "cancelled", "segment timed out", "lease lost", "worker stops"
-AWAY = "the store was away"
 CANCEL_TIMES, CANCEL_SECONDS = 3, 4.0
 """How often a stopping worker cancels what does not end, and how long it waits for that each time."""
 MOST_BLOCKED_SECONDS = 5.0
 """How long one read may block while it waits for runs that are to stop."""
-MOST_ERROR_TEXT = 10_000
-"""Characters of an exception's text that are kept with its run."""
-
-
-@dataclass(slots=True, kw_only=True)
-class _Held:
-    """A claim under execution."""
-
-    claim: Claim
-    task: asyncio.Task[Any]
-    segment: Segment | None = None
-    why_cancelled: str = ""
-    cancelled_at: float = 0.0
-    """When last, by the loop's clock."""
-    left: bool = False
-    """It does not end though it was cancelled: its run goes on, or has ended, without it."""
-    committing: bool = False
-    """Its outcome is on the way to the store: too late to cancel, the script there knows better."""
 
 
 class Engine:
@@ -85,7 +65,7 @@ class Engine:
         self._approvals = approvals
         self._dispatcher = dispatcher
         self._settings = settings
-        self._held: dict[str, _Held] = {}
+        self._held: dict[str, Held] = {}
         self._left: list[Claim] = []
         self._stopping = False
         self._ending: set[asyncio.Task[None]] = set()
@@ -112,8 +92,8 @@ class Engine:
         self.started += 1
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 - a coroutine runs in a task
-        held = self._held[run_id] = _Held(claim=claim, task=task)
-        with structlog.contextvars.bound_contextvars(**_names(claim)):
+        held = self._held[run_id] = Held(claim=claim, task=task)
+        with structlog.contextvars.bound_contextvars(**held.names):
             try:
                 return await self._execute(held)
             finally:
@@ -121,7 +101,7 @@ class Engine:
                 if held.left:
                     log.info("slot.returned")
 
-    async def _execute(self, held: _Held) -> str:
+    async def _execute(self, held: Held) -> str:
         log.info("run.claimed", agent=held.claim.run.agent, segment=held.claim.run.segment)
         try:
             if self._stopping:
@@ -136,10 +116,10 @@ class Engine:
         except RetryableError as error:
             return await self._give_back(held, reason=str(error), count_attempt=True)
 
-    async def _driven(self, held: _Held) -> str:
+    async def _driven(self, held: Held) -> str:
         """Drive the run and commit what it came to, an agent's error or a cancellation too."""
         seconds = self._settings.segment_timeout_seconds
-        clock = asyncio.get_running_loop().call_later(seconds, _cancel, held, LATE) if seconds else None
+        clock = asyncio.get_running_loop().call_later(seconds, held.cancel, LATE) if seconds else None
         try:
             return await self._drive(held)
         except asyncio.CancelledError:
@@ -159,7 +139,7 @@ class Engine:
             if clock is not None:
                 clock.cancel()
 
-    async def _drive(self, held: _Held) -> str:
+    async def _drive(self, held: Held) -> str:
         claim = held.claim
         await self._check_known(claim)
         opened = self._agents.open(claim.run.agent, graph_config(claim), context=claim.run.context)
@@ -206,7 +186,7 @@ class Engine:
             guarded=True,
         )
 
-    async def _pause(self, held: _Held, end: Paused, graph: Graph) -> str:
+    async def _pause(self, held: Held, end: Paused, graph: Graph) -> str:
         shown = {
             "interrupts": end.interrupts,
             "approvals": [request.id for request in end.requests],
@@ -233,7 +213,7 @@ class Engine:
         return "interrupted"
 
     async def _finish(
-        self, held: _Held, status: str, *, result: str = "", error: RunError | None = None, reason: str = ""
+        self, held: Held, status: str, *, result: str = "", error: RunError | None = None, reason: str = ""
     ) -> str:
         outcomes = held.segment.outcomes if held.segment else {}
         held.committing = True
@@ -244,7 +224,7 @@ class Engine:
         log.info("run.ended", status=ended, error=error)
         return ended
 
-    async def _cancelled(self, held: _Held) -> str:
+    async def _cancelled(self, held: Held) -> str:
         """The coroutine was cancelled, by us: for a run that is to stop, a lost lease, or because we stop."""
         if held.why_cancelled == CANCEL:
             # or as a timeout, with its reason: the script knows
@@ -260,7 +240,7 @@ class Engine:
             return await self._give_back(held, reason=held.why_cancelled, count_attempt=False)
         raise asyncio.CancelledError
 
-    async def _give_back(self, held: _Held, *, reason: str, count_attempt: bool) -> str:
+    async def _give_back(self, held: Held, *, reason: str, count_attempt: bool) -> str:
         held.committing = True
         try:
             wake_ups = await self._leases.give_back(held.claim, reason=reason, count_attempt=count_attempt)
@@ -274,7 +254,7 @@ class Engine:
         log.info("run.given_back", reason=reason)
         return "given_back"
 
-    async def _leave(self, held: _Held, *, why: str) -> str:
+    async def _leave(self, held: Held, *, why: str) -> str:
         """Leave the run as it was, for a worker whose graph fits it."""
         held.committing = True
         try:
@@ -343,24 +323,24 @@ class Engine:
                 return
             self._dispatcher.send(wake_ups)
 
-    def _stop_one(self, held: _Held, why: str) -> None:
+    def _stop_one(self, held: Held, why: str) -> None:
         """Cancel; what has not ended a renewal later is left behind: its run ends without it."""
         if not held.why_cancelled:
-            _cancel(held, why)
+            held.cancel(why)
             return
         patience = self._settings.lease_seconds / 3
         if held.committing or asyncio.get_running_loop().time() - held.cancelled_at < patience:
             return
         # not cancelled again: LangGraph would leave a deaf tool's task to itself, and nobody would know of it
         held.left = True
-        with structlog.contextvars.bound_contextvars(**_names(held.claim)):
+        with structlog.contextvars.bound_contextvars(**held.names):
             log.warning("slot.lost", why=held.why_cancelled)
             if held.why_cancelled != LOST:
                 ending = asyncio.create_task(self._end_without(held))
                 self._ending.add(ending)
                 ending.add_done_callback(self._ending.discard)
 
-    async def _end_without(self, held: _Held) -> None:
+    async def _end_without(self, held: Held) -> None:
         """Commit the end of a run whose coroutine goes on; it can write nothing from then on."""
         try:
             await self._cancelled(held)
@@ -379,36 +359,9 @@ class Engine:
         await self._none_held(grace_seconds)
         for _ in range(CANCEL_TIMES):
             for one in self._held.values():
-                _cancel(one, STOP)
+                one.cancel(STOP)
             await self._none_held(CANCEL_SECONDS)
 
     async def _none_held(self, seconds: float) -> None:
         if self._held:
             await asyncio.wait([one.task for one in self._held.values()], timeout=seconds)
-
-
-def _names(claim: Claim) -> dict[str, Any]:
-    """What every line of the log says of a segment."""
-    return {"run_id": claim.run.id, "thread_id": claim.run.thread_id, "attempt": claim.run.attempt}
-
-
-def _cancel(held: _Held, why: str) -> None:
-    """Cancel, unless it commits; called again while it goes on, for a library may lose a cancellation."""
-    if not held.committing:
-        held.why_cancelled = held.why_cancelled or why
-        held.cancelled_at = asyncio.get_running_loop().time()
-        held.task.cancel()
-
-
-def run_error(error: BaseException) -> RunError:
-    """An exception as data: class name, text (shortened), and the node that LangGraph says it came from."""
-    node = None
-    for note in getattr(error, "__notes__", ()):
-        if note.startswith("During task with name '"):
-            node = note.split("'")[1]
-            break
-    name = error.type_name if isinstance(error, EarlierToolError) else type(error).__name__
-    text = (str(error) or name).encode("utf-8", "backslashreplace").decode()
-    if len(text) > MOST_ERROR_TEXT:
-        text = text[:MOST_ERROR_TEXT] + f" … ({len(text)} characters)"
-    return {"type": name, "message": text, "node": node}

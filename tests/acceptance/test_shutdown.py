@@ -43,6 +43,11 @@ async def finished(placet: Placet, run: Run, first: WorkerProcess) -> None:
 async def test_warm_reaches_a_checkpoint(fleet: Fleet, placet: Placet) -> None:
     run, first = await begun(fleet, placet, "slow_tool", "slow")
     first.send(signal.SIGTERM)
+
+    async def told() -> bool:
+        return "Warm shutdown" in first.log
+
+    await wait_until(told)
     fleet.open_barrier("gate")
     assert await first.ended() == 0
     await finished(placet, run, first)

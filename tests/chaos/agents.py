@@ -20,10 +20,13 @@ from langgraph.types import interrupt
 
 from chaos.plan import GATED, MOST_STEPS
 from chaos.witness import Effect, Witness
+from placet.middleware import idempotent, side_effect
 from placet.middleware.testing import Call, ScriptedModel, Step
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from placet.middleware import UnknownCall
 
 WITNESS = Witness(Path(os.environ.get("CHAOS_WITNESS", "witness.sqlite")))
 
@@ -82,6 +85,32 @@ async def look_up(key: str, amount: int, seconds: float, runtime: ToolRuntime) -
 
 
 @tool
+@side_effect(on_unknown="fail")
+async def wire(key: str, amount: int, seconds: float, runtime: ToolRuntime) -> str:
+    """Wire money, never on suspicion a second time; a person is asked."""
+    return await act(runtime, "wire", seconds, key=key, amount=amount)
+
+
+def _charged(call: UnknownCall) -> str | None:
+    """Look a charge up; a start alone says nothing."""
+    return next((one.result for one in WITNESS.effects(call.args["key"]) if one.what == "end"), None)
+
+
+@tool
+@side_effect(verify=_charged)
+async def charge(key: str, amount: int, seconds: float, runtime: ToolRuntime) -> str:
+    """Charge someone; nobody is asked, and whether it was done can be looked up."""
+    return await act(runtime, "charge", seconds, key=key, amount=amount)
+
+
+@tool
+@idempotent
+async def count(key: str, amount: int, seconds: float, runtime: ToolRuntime) -> str:
+    """Count; a second time changes nothing."""
+    return await act(runtime, "count", seconds, key=key, amount=amount)
+
+
+@tool
 async def ask(key: str, amount: int, seconds: float, runtime: ToolRuntime) -> str:
     """Ask a person a question, then act on the answer."""
     answer = interrupt({"key": key, "ask": "Which one?"})
@@ -100,7 +129,7 @@ def _calls(step: int, messages: Sequence[BaseMessage]) -> Step:
 def _agent(mode: Literal["batched", "per_call"]) -> Any:
     return create_agent(
         ScriptedModel(script=[partial(_calls, step) for step in range(MOST_STEPS + 1)]),
-        tools=[pay, mail, flaky, look_up, ask],
+        tools=[pay, mail, flaky, wire, look_up, charge, count, ask],
         middleware=[
             HumanInTheLoopMiddleware(interrupt_on=dict.fromkeys(GATED, True), interrupt_mode=mode),
             ToolRetryMiddleware(tools=["flaky"], max_retries=2, initial_delay=0.0, on_failure="error"),

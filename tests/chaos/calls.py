@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from .deciders import key_of
+from .deciders import LOSSES, key_of
 from .plan import GATED
 
 if TYPE_CHECKING:
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from .evidence import Evidence
     from .witness import Effect
 
+CLOCK_SECONDS = 0.002
+"""The server's times are cut to milliseconds."""
 CLAIMS = ("run.started", "run.resumed")
-LOSSES = ("run.recovered", "run.given_back")
-"""How a segment ends that its worker did not bring to a pause or an end."""
 ENDS = (*LOSSES, "run.interrupted", "run.parked", "run.ended")
-RUNS_AGAIN = frozenset({"pay", "mail", "flaky", "look_up", "ask"})
-"""Tools that may be started again when the segment that started them was lost."""
+IDEMPOTENT = frozenset({"count"})
+"""Tools that may be started again when the segment that started them was lost, without anyone's word."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """One planned call; its approval requests in the order they were made."""
+    """One planned call; its requests in the order they were made."""
 
     run: str
     key: str
@@ -37,6 +37,9 @@ class Call:
     args: dict[str, Any]
     effects: Sequence[Effect]
     approvals: Sequence[Approval]
+    """Those that let it run."""
+    doubts: Sequence[Approval]
+    """Those that asked whether it ran."""
 
     @property
     def asked_about(self) -> bool:
@@ -48,17 +51,18 @@ class Call:
 
     @property
     def starts(self) -> list[Effect]:
-        """In the order of the leases under which they were made."""
-        return sorted(self.rows("start"), key=lambda one: (one.token, one.at))
+        return self.rows("start")
 
 
 def calls_of(evidence: Evidence) -> Iterator[Call]:
     """All planned calls, also those that were never made."""
-    effects, approvals = defaultdict(list), defaultdict(list)
+    effects: dict[str, list[Effect]] = defaultdict(list)
+    approvals: dict[str, list[Approval]] = defaultdict(list)
+    doubts: dict[str, list[Approval]] = defaultdict(list)
     for effect in evidence.effects:
         effects[effect.key].append(effect)
     for approval in sorted(evidence.approvals.values(), key=lambda one: one.created_at):
-        approvals[key_of(approval)].append(approval)
+        (doubts if approval.kind == "unknown_call" else approvals)[key_of(approval)].append(approval)
     for run in evidence.plan.runs:
         for step in run.steps:
             for one in step:
@@ -70,15 +74,23 @@ def calls_of(evidence: Evidence) -> Iterator[Call]:
                     args=one["args"],
                     effects=effects[key],
                     approvals=approvals[key],
+                    doubts=doubts[key],
                 )
 
 
 def needless_starts(call: Call, events: Sequence[Event]) -> Iterator[tuple[Effect, Effect]]:
     """Starts of a call beyond its first that nothing explains, each with the one before it."""
     for before, after in pairwise(call.starts):
-        failed = any(one.token == before.token and one.at <= after.at for one in call.rows("error"))
-        lost = before.token != after.token and was_lost(before.token, events) and call.tool in RUNS_AGAIN
-        if not failed and not lost:
+        failed = any(before.at <= one.at <= after.at for one in call.rows("error"))
+        lost = before.token != after.token and was_lost(min(before.token, after.token), events)
+        said = any(
+            one.decision is not None
+            and one.decision["type"] == "approve"
+            and one.decided_at is not None
+            and before.at <= one.decided_at.timestamp() + CLOCK_SECONDS <= after.at + 2 * CLOCK_SECONDS
+            for one in call.doubts
+        )
+        if not failed and not (lost and call.tool in IDEMPOTENT) and not said:
             yield before, after
 
 

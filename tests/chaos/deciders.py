@@ -19,6 +19,9 @@ from placet.settings import Settings
 
 from .witness import Witness
 
+LOSSES = ("run.recovered", "run.given_back")
+"""Events by which a segment ends that its worker did not bring to a pause or an end."""
+
 if TYPE_CHECKING:
     from placet import Approval
 
@@ -52,6 +55,9 @@ class Decider:
             pace = rng.random()
             if pace > 0.5:  # the others are as fast as they can be
                 await asyncio.sleep(self._late * rng.uniform(0.3, 1.3) if pace > 0.9 else rng.uniform(0, 0.3))
+            if approval.kind == "unknown_call":
+                await self._decide(approval, await self._truth(approval), seen=approval.digest)
+                return
             chance = rng.random()
             if chance < 0.1:
                 await self._decide(approval, decision(approval, rng), seen="0" * 32)
@@ -66,6 +72,28 @@ class Decider:
                 await self._decide(approval, decision(approval, rng), seen=approval.digest)
         finally:
             self._busy.discard(approval.id)
+
+    async def _truth(self, approval: Approval) -> dict[str, Any]:
+        """What the witness knows of a call: its result, that it never began, or nothing, and then give up."""
+        rows = await asyncio.to_thread(self._witness.effects, key_of(approval))
+        what = [row.what for row in rows]
+        if "end" in what:
+            return {"type": "respond", "message": next(row.result for row in rows if row.what == "end")}
+        if what.count("start") == what.count("error") and await self._is_gone(approval.run_id):
+            return {"type": "approve"}
+        return {"type": "reject"}
+
+    async def _is_gone(self, run_id: str) -> bool:
+        """Whether the worker that lost the run can begin nothing any more: it gave it back, or is dead."""
+        events = await self._placet._events.after(run_id, 0, block_ms=1)
+        last = next(event for event in reversed(events) if event.type in LOSSES)
+        if last.type == "run.given_back":
+            return True
+        try:
+            os.kill(int(last.data["lost_worker"].rpartition(":")[2]), 0)
+        except ProcessLookupError:
+            return True
+        return False
 
     async def _decide(
         self, approval: Approval, given: dict[str, Any], *, seen: str, sound: bool = True
@@ -99,7 +127,7 @@ class Decider:
 
 def key_of(approval: Approval) -> str:
     """The call that a request is about."""
-    about = approval.args if approval.kind == "tool_call" else approval.value
+    about = approval.value if approval.kind == "question" else approval.args
     return str(about["key"])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-from .calls import calls_of, needless_starts, was_lost
+from .calls import CLOCK_SECONDS, IDEMPOTENT, calls_of, needless_starts, was_lost
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,8 +20,6 @@ GOES = ("approve", "edit", "answer")
 """Decisions after which the call runs."""
 UNCERTAIN = ("StoreUnavailable", "")
 """What a client was told that may have been done or not."""
-CLOCK_SECONDS = 0.002
-"""The server's times are cut to milliseconds."""
 
 
 def one_decision_one_resume(evidence: Evidence) -> Iterator[Found]:
@@ -110,7 +108,8 @@ def an_acknowledged_answer_is_never_lost(evidence: Evidence) -> Iterator[Found]:
     for call in calls_of(evidence):
         decided = [one for one in call.approvals if (one.decision or {}).get("type") in GOES]
         run = evidence.runs.get(call.run)
-        if decided and run is not None and run.status == "success" and not call.starts:
+        given_up = any((one.decision or {}).get("type") == "reject" for one in call.doubts)
+        if decided and run is not None and run.status == "success" and not call.starts and not given_up:
             yield call.run, f"{call.key} ({call.tool}) was approved and never ran", "lost_decisions"
 
 
@@ -129,8 +128,11 @@ def a_refused_answer_changes_nothing(evidence: Evidence) -> Iterator[Found]:
 
 
 def an_unknown_outcome_is_not_silently_run_again(evidence: Evidence) -> Iterator[Found]:
-    """The same for calls that nobody is asked about beforehand."""
+    """The same for calls that nobody is asked about beforehand; who need not be asked is not."""
     for call in calls_of(evidence):
+        for doubt in call.doubts:
+            if call.tool in (*IDEMPOTENT, "wire"):
+                yield call.run, f"{call.key} ({call.tool}): {doubt.id} asks what is declared already", ""
         if not call.asked_about:
             for before, after in needless_starts(call, evidence.events.get(call.run, ())):
                 text = f"{call.key} ({call.tool}) was started under {before.token} and {after.token}"

@@ -11,6 +11,7 @@ import importlib
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .plan import make_plan
@@ -41,7 +42,8 @@ class Cut:
         """
         package = files(self.module.rpartition(".")[0])
         folder = package / "lua" if (package / "lua").is_dir() else package
-        found = sum(one.read_text().count(self.old) for one in folder.iterdir() if one.name.endswith(".lua"))
+        scripts = Path(str(folder)).rglob("*.lua")
+        found = sum(one.read_text().count(self.old) for one in scripts)
         if found != 1:
             raise LookupError(f"{self.old!r} stands {found} times in {folder}, not once")
         module = importlib.import_module(self.module)
@@ -109,6 +111,17 @@ MUTATIONS = {
         lease_seconds=1.0,
         kinds=("kill_decider",),
         broken=frozenset({"one_decision_one_resume"}),
+    ),
+    # a call that was started under a worker that died is started again, and nobody is asked
+    "no_ledger": Mutation(
+        cuts=(_state("if attempt and int(attempt.start) ~= ARGV[5] then", "if false then"),),
+        seed=1,
+        runs=40,
+        faults=6,
+        seconds=8.0,
+        lease_seconds=1.0,
+        kinds=("kill_worker",),
+        broken=frozenset({"one_decision_one_resume", "an_unknown_outcome_is_not_silently_run_again"}),
     ),
     # a wake-up that is lost on the way is not sent again
     "no_outbox": Mutation(

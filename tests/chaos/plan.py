@@ -11,8 +11,9 @@ if TYPE_CHECKING:
 
     from placet.state.runs import MultitaskStrategy
 
-GATED = ("pay", "mail", "flaky")
-TOOLS = (*GATED, "look_up", "ask")
+GATED = ("pay", "mail", "flaky", "wire")
+"""Tools that a person is asked about beforehand."""
+TOOLS = (*GATED, "look_up", "charge", "count", "ask")
 MOST_STEPS = 3
 MOST_CALLS = 3
 

@@ -12,16 +12,20 @@ class Proxy:
     """Listens on a port of its own and passes on what it gets, both ways, while it may."""
 
     def __init__(self, upstream: int) -> None:
-        self._upstream = upstream
+        self.upstream = upstream
+        """The port it leads to."""
+        self.delay_seconds = 0.0
+        """How long what it gets stays on its way."""
         self._flows = asyncio.Event()
         self._flows.set()
         self._cut = False
         self._open: set[asyncio.StreamWriter] = set()
+        self._serving: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
         self.port = 0
 
     async def start(self) -> None:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1")
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1")
         self.port = self._server.sockets[0].getsockname()[1]
 
     def cut(self) -> None:
@@ -39,32 +43,44 @@ class Proxy:
         self._flows.set()
 
     async def close(self) -> None:
-        self.cut()
+        """Cut what is open, listen no more, and wait until all is closed."""
         if self._server is not None:
             self._server.close()
+        self.cut()
+        self._flows.set()
+        if self._serving:
+            await asyncio.wait(self._serving)
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.create_task(self._serve(reader, writer))
+        self._serving.add(task)
+        task.add_done_callback(self._serving.discard)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if self._cut:
             writer.transport.abort()
             return
         try:
-            up_reader, up_writer = await asyncio.open_connection("127.0.0.1", self._upstream)
+            up_reader, up_writer = await asyncio.open_connection("127.0.0.1", self.upstream)
         except OSError:
             writer.transport.abort()
             return
         pair = {writer, up_writer}
         self._open |= pair
         try:
-            async with asyncio.TaskGroup() as group:
-                group.create_task(self._pump(reader, up_writer))
-                group.create_task(self._pump(up_reader, writer))
+            await asyncio.gather(self._pump(reader, up_writer), self._pump(up_reader, writer))
         finally:
             self._open -= pair
+            for one in pair:
+                one.transport.abort()
+                with suppress(OSError):
+                    await one.wait_closed()
 
     async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(OSError):
             while chunk := await reader.read(_CHUNK):
                 await self._flows.wait()
+                await asyncio.sleep(self.delay_seconds)
                 writer.write(chunk)
                 await writer.drain()
         # either side's end is the other's too

@@ -7,12 +7,14 @@ from collections import defaultdict
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from .deciders import LOSSES
 from .decision_invariants import UNCERTAIN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from .evidence import Evidence
+    from .plan import PlannedRun
     from .violation import Found
 
 _STOPPED = re.compile(r"(interrupted|rolled back) by run (.+)")
@@ -29,12 +31,20 @@ def every_run_ends(evidence: Evidence) -> Iterator[Found]:
             yield planned.id, "was enqueued and is not there", "lost_runs"
         elif not run.ended:
             yield run.id, f"has not ended: {run.status}, last event {run.last_event}", "lost_runs"
-        elif run.status not in ("success", "cancelled"):
+        elif run.status not in ("success", "cancelled") and not _doubted(evidence, planned):
             yield run.id, f"ended as {run.status}: {run.error}", "lost_runs"
         elif run.ended:
             ends = [event.type for event in evidence.events[run.id]].count("run.ended")
             if ends != 1 or evidence.events[run.id][-1].type != "run.ended":
                 yield run.id, f"ended {ends} times, or went on afterwards", ""
+
+
+def _doubted(evidence: Evidence, planned: PlannedRun) -> bool:
+    """Whether it ended because a call of `wire` was cut off, which is declared to end the run."""
+    run = evidence.runs[planned.id]
+    lost = any(event.type in LOSSES for event in evidence.events[run.id])
+    wires = any(one["tool"] == "wire" for step in planned.steps for one in step)
+    return lost and wires and run.error is not None and run.error["type"] == "OutcomeUnknown"
 
 
 def _refused(evidence: Evidence, run: str) -> bool:

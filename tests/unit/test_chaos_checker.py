@@ -270,6 +270,43 @@ def test_a_failed_attempt_explains_the_next_start() -> None:
     assert found(replace(GOOD, effects=rows)) == set()
 
 
+LOST = [
+    event(1, "run.started", 1),
+    event(2, "run.recovered", 3.3),
+    event(3, "run.resumed", 3.5),
+    event(4, "run.ended", 5),
+]
+AGAIN = [
+    effect("start", 1.1, token=int((BEGAN + 1) * 1000)),
+    effect("start", 3.6, token=LATER),
+    effect("end", 4),
+]
+
+
+def tried_again(tool: str, *doubts: Approval) -> set[str]:
+    """A call whose first worker died, in a run that nobody is asked about beforehand."""
+    planned = replace(PLANNED, steps=[[{**CALL, "tool": tool}]])
+    evidence = replace(
+        GOOD,
+        plan=replace(GOOD.plan, runs=(planned,)),
+        approvals={one.id: one for one in doubts},
+        replies=[reply(approval=one.id) for one in doubts],
+        effects=[replace(one, tool=tool) for one in AGAIN],
+        events={"r1": LOST},
+    )
+    return found(evidence)
+
+
+def test_who_said_run_again_or_idempotent_explains_the_next_start() -> None:
+    missed = {"an_unknown_outcome_is_not_silently_run_again"}
+    doubt = replace(APPROVAL, id="d1", kind="unknown_call", decided_at=moment(3.4))
+    assert tried_again("look_up") == missed
+    assert tried_again("look_up", doubt) == set()
+    assert tried_again("look_up", replace(doubt, decided_at=moment(1))) == missed
+    assert tried_again("count") == set()
+    assert tried_again("count", doubt) == missed  # declared, and asked all the same
+
+
 @pytest.mark.parametrize(("ended_by", "lost"), [("run.recovered", True), ("run.interrupted", False)])
 def test_whether_a_segment_was_lost_is_read_from_the_events(ended_by: str, *, lost: bool) -> None:
     events = [

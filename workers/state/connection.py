@@ -37,6 +37,8 @@ READ_RETRIES = 5
 READ_SECONDS = 15
 """What a read may take, its repetitions and its waiting for something to read included."""
 NO_LIMIT = 2**31
+SHARED = ("records", "deployments", "ledger", "ends")
+"""The files in `lua/shared/` that every script begins with, each standing on those before it."""
 SUSPECT_MS = 600_000
 """How long a run that has outlived a worker is kept from others like it, in each segment."""
 APPROVALS_STREAM_MAX = 100_000
@@ -228,8 +230,8 @@ class Connection:
 @cache
 def _source(name: str) -> str:
     folder = files(__package__) / "lua"
-    body = (folder / f"{name}.lua").read_text()
-    return lua_prelude() + (folder / "common.lua").read_text() + body
+    shared = [(folder / "shared" / f"{part}.lua").read_text() for part in SHARED]
+    return "\n".join((lua_prelude(), *shared, (folder / f"{name}.lua").read_text()))
 
 
 def _constants(settings: Settings) -> str:
