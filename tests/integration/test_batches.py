@@ -103,7 +103,10 @@ async def test_nothing_of_a_cancelled_call_happens_after_what_its_caller_does_ne
             batches = Batches(client)
             script = client.register_script("return redis.call('SET', KEYS[1], 1)")
             await other.ping()
-            tasks = [asyncio.create_task(batches.call(script, ["late"], [])) for _ in range(2)]
+            tasks = [asyncio.create_task(batches.call(script, ["late"], []))]
+            await asyncio.sleep(0)
+            tasks[0].cancel()  # nobody waits any more: the next ones do
+            tasks += [asyncio.create_task(batches.call(script, ["late"], [])) for _ in range(2)]
             for _ in range(dice.randrange(30)):  # each turn of the loop is another moment
                 await asyncio.sleep(0)
             for task in tasks:

@@ -50,7 +50,7 @@ class Batches:
         """
         loop = asyncio.get_running_loop()
         call = _Call(script, keys, args, loop.create_future())
-        if not self._waiting:
+        if self._next is None or self._next.done():
             self._next = loop.create_task(self._send())
             self._sending.add(self._next)
             self._next.add_done_callback(self._sending.discard)
@@ -61,13 +61,13 @@ class Batches:
         except asyncio.CancelledError:
             if call in self._waiting:
                 self._waiting.remove(call)
-            elif sending is not None:
+            else:
                 await asyncio.wait([sending])
             raise
 
     async def _send(self) -> None:
         await asyncio.sleep(0)  # a step's writes and the checkpoint after it come within a moment
-        batch, self._waiting = self._waiting, []
+        batch, self._waiting, self._next = self._waiting, [], None
         try:
             async with asyncio.timeout(self._seconds):
                 replies = await self._replies(batch)
