@@ -249,4 +249,7 @@ async def test_a_deployment_with_the_rabbitmq_profile(project: Path, image: Imag
         await start_workers(deployment)
         await approve(deployment, await pause(deployment))
         (told,) = (one for one in run(deployment, "doctor", "--json") if one["name"] == "broker")
-        assert (told["status"], told["found"]) == ("ok", f"amqp://placet:***@127.0.0.1:{broker.port}//")
+        assert (told["status"], told["found"]) == (
+            "ok",
+            f"amqp://placet:***@127.0.0.1:{broker.port}//: placet 0 waiting",
+        )
