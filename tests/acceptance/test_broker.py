@@ -136,10 +136,11 @@ async def test_queues_outlive_the_broker(
     rabbitmq.start()
 
     async def there_again() -> bool:
-        return broker.waiting(queue) == 20
+        return queue in rabbitmq.queues()
 
     await wait_until(there_again)
     await fleet.start()
+    # messages that had not reached the disk are sent again
     await all_ended(placet, runs)
     # none for remote control, for events or for delays
     assert rabbitmq.queues() == {queue: (True, "quorum")}

@@ -56,9 +56,11 @@ async def ended(placet: Placet, *runs: Run) -> None:
         assert last.status == "success", last.error
 
 
-async def in_log(fleet: Fleet, words: str) -> None:
+async def in_log(fleet: Fleet, *words: str) -> None:
+    """Wait until a worker has said one of these."""
+
     async def found() -> bool:
-        return any(words in worker.log for worker in fleet.workers)
+        return any(one in worker.log for worker in fleet.workers for one in words)
 
     await wait_until(found)
 
@@ -85,7 +87,7 @@ async def test_a_frozen_store(store: Server, fleet: Fleet, placet: Placet) -> No
     store.signal(signal.SIGSTOP)
     deciding = asyncio.create_task(placet.decide(pay.id, APPROVE, reviewer="ann"))
     await in_log(fleet, "leases.not_renewed")
-    await in_log(fleet, "run.lost")
+    await in_log(fleet, "run.left", "run.lost")
     store.signal(signal.SIGCONT)
     try:
         await deciding
@@ -141,7 +143,7 @@ async def test_a_worker_that_is_cut_off(network: Proxy, store: Server, tmp_path:
             events = [event async for event in placet.stream(run.id)]
         taken_over = next(event.id for event in events if event.type == "run.recovered")
         assert {event.pid for event in events if event.id > taken_over} <= {second.pid, None}
-        await in_log(cut_off, "run.lost")
+        await in_log(cut_off, "run.left", "run.lost")
     finally:
         cut_off.stop()
 
@@ -234,7 +236,7 @@ async def test_a_failover_that_loses_writes(
     await store.kill()
     await promote(replica[0], network)
     await in_log(fleet, "store.writes_lost")
-    await in_log(fleet, "run.lost")
+    await in_log(fleet, "run.left", "run.lost")
     (again,) = await until_it_works(placet.approvals)
     assert (again.id, again.status) == (request.id, "pending")
     assert len(fleet.effects("slow")) == 1
