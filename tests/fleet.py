@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4
 
 from placet import Placet
+from placet.errors import RetryableError
 from placet.settings import Settings
 
 if TYPE_CHECKING:
@@ -46,6 +47,18 @@ async def wait_until(look: Callable[[], Awaitable[Any]], *, seconds: float = PAT
         while not (found := await look()):  # noqa: ASYNC110 - what it looks for happens in another process
             await asyncio.sleep(0.02)
     return found
+
+
+async def until_it_works(call: Callable[[], Awaitable[Any]], *, seconds: float = PATIENCE) -> Any:
+    """Do something again until the store, which may be away, takes it; what it returned."""
+
+    async def done() -> Any:
+        try:
+            return (await call(),)
+        except RetryableError:
+            return None
+
+    return (await wait_until(done, seconds=seconds))[0]
 
 
 class WorkerProcess:

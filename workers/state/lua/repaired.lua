@@ -2,5 +2,4 @@
 local thread = fenced(ARGV[1], ARGV[2])
 if not thread then return refuse(ARGV[1]) end
 redis.call('HDEL', K.thread(thread), 'repair', 'rollback')
-if redis.call('EXISTS', K.checkpoint(thread)) == 0 then redis.call('HDEL', K.thread(thread), 'kept') end
 return 1

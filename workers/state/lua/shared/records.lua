@@ -70,11 +70,10 @@ end
 
 -- Why the thread takes nothing more, false if it does.
 local function gone(thread)
-  local t = redis.call('HMGET', K.thread(thread), 'deleted_at', 'expired_at', 'kept', 'rollback')
+  local t = redis.call('HMGET', K.thread(thread), 'deleted_at', 'expired_at', 'kept')
   if t[1] then return 'deleted' end
   if t[2] then return 'expired' end
-  -- a rollback to before the first run leaves none
-  return t[3] and not t[4] and redis.call('EXISTS', K.checkpoint(thread)) == 0 and 'lost'
+  return t[3] and redis.call('EXISTS', K.checkpoint(thread)) == 0 and 'lost'
 end
 
 -- One run more that has not ended: its thread is not idle.
