@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from placet.state.ledger import RedisSharedState
+    from placet.state.shared_state import RedisSharedState
 
     from .attempt import current_idempotency_key
     from .declared import NOT_DONE, UnknownCall, idempotent, side_effect
@@ -31,7 +31,7 @@ __all__ = [
 _HOME = {
     "NOT_DONE": "declared",
     "InMemorySharedState": "shared",
-    "RedisSharedState": "placet.state.ledger",
+    "RedisSharedState": "placet.state.shared_state",
     "RunContext": "shared",
     "SharedState": "shared",
     "ToolLedgerMiddleware": "ledger",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from placet.middleware.shared import UNKNOWN_CALL
+from placet.middleware.shared import TIMER, UNKNOWN_CALL
 
 from .digest import digest_of, own_pause_id, short_id
 from .json_values import shown, shown_schema
@@ -15,9 +15,6 @@ from .tool_calls import Draft, PendingCall, RaisedInterrupt, batched, per_call
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-TIMER = "placet.timer"
-"""`type` of a pause that the system itself ends, at its `due`, milliseconds since 1970."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from placet import Approval, Placet, Run
 
 PLUGINS = str(Path(__file__).parent / "plugins")
-START, END = (f"placet.state.ledger:RedisSharedState.{name}_call" for name in ("start", "end"))
+START, END = (f"placet.state.ledger:RedisToolCalls.{name}_call" for name in ("start", "end"))
 pytestmark = pytest.mark.settings(lease_seconds=2)
 
 

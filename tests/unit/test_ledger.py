@@ -735,4 +735,4 @@ async def test_unknown_tools_start_nothing(drive: Any, world: World) -> None:
     driver = drive(tool(tool_of(world)), calls=[Step(calls=[Call("nobody")]), "end"])
     (text,) = texts(await driver.go(HELLO))
     assert "nobody is not a valid tool" in text
-    assert driver.shared._runs == {}
+    assert driver.shared._calls == {}

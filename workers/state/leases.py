@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..compact import compact_json
 from .approvals import request_record
 from .connection import wake_ups
-from .ledger import RedisSharedState
+from .shared_state import RedisSharedState
 from .runs import run_of
 from .workers import workers_seen
 

@@ -1,0 +1,19 @@
+"""What middleware keeps outside the graph, and the run that is under way."""
+
+from .calls import UNKNOWN_CALL, CallId, CallOutcome, CallRecord, CallState
+from .run import TIMER, RunContext, current_run, run_context
+from .state import InMemorySharedState, SharedState
+
+__all__ = [
+    "TIMER",
+    "UNKNOWN_CALL",
+    "CallId",
+    "CallOutcome",
+    "CallRecord",
+    "CallState",
+    "InMemorySharedState",
+    "RunContext",
+    "SharedState",
+    "current_run",
+    "run_context",
+]

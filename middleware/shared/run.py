@@ -1,0 +1,99 @@
+"""The run that is under way."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+from weakref import ref
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from langgraph.checkpoint.serde.base import SerializerProtocol
+
+    from .state import SharedState
+
+TIMER = "placet.timer"
+"""`type` of a pause that the system itself ends, at its `due`, milliseconds since 1970."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Attempts:
+    """A call's attempts while a run is under way."""
+
+    runtime: ref[Any]
+    """Of the execution they belong to: LangGraph makes one each time it executes the call."""
+    current: int
+    next_execution: int
+    """The attempt that a further execution of the call, a node's retry, begins with."""
+
+
+@dataclass(slots=True, kw_only=True)
+class RunContext:
+    """A run that is driven on from where it stands; make a new one each time.
+
+    Placet's workers set it. To use middleware without them, drive the graph within `run_context`.
+    """
+
+    run_id: str
+    """What the shared state is kept under; without Placet's workers a name of your own."""
+    shared: SharedState
+    answers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Decisions on pauses of our own, by interrupt id."""
+    serde: SerializerProtocol | None = None
+    """The checkpointer's; None takes Placet's own, for plain data and messages."""
+    guarded: bool = False
+    """Whether something else than the middleware puts every tool call through the ledger."""
+    _attempts: dict[str, _Attempts] = field(default_factory=dict)
+    _running: set[asyncio.Future[None]] = field(default_factory=set)
+
+    def enter(self, key: str, runtime: object) -> int:
+        """Count an attempt at a call, from 1: a retry is the next one, another execution finds the last."""
+        known = self._attempts.get(key)
+        if known is not None and known.runtime() is runtime:
+            known.current += 1
+            return known.current
+        first = 1 if known is None else known.next_execution
+        self._attempts[key] = _Attempts(runtime=ref(runtime), current=first, next_execution=first)
+        return first
+
+    def failed(self, key: str, attempt: int) -> None:
+        """Note that an attempt failed here: a node's retry goes on to the next."""
+        self._attempts[key].next_execution = attempt + 1
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Mark that a tool runs on this event loop."""
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._running.add(done)
+        try:
+            yield
+        finally:
+            self._running.discard(done)
+            done.set_result(None)
+
+    async def settled(self) -> None:
+        """Wait for tools that still run: LangGraph does not for those beside one that paused or failed."""
+        while self._running:
+            await asyncio.wait(self._running)
+
+
+_run: ContextVar[RunContext | None] = ContextVar("placet_run", default=None)
+
+
+@contextmanager
+def run_context(run: RunContext) -> Iterator[RunContext]:
+    """Make `run` the current one, in the tools and subagents of the graph that is driven within too."""
+    token = _run.set(run)
+    try:
+        yield run
+    finally:
+        _run.reset(token)
+
+
+def current_run() -> RunContext | None:
+    """The run that is under way."""
+    return _run.get()

@@ -1,0 +1,25 @@
+"""Pauses that the system itself ends when they are due."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from langgraph.errors import GraphInterrupt
+from langgraph.types import Interrupt
+
+from placet.digest import own_pause_id
+
+from .shared import TIMER
+
+
+def park(run_id: str, *, key: str, due_ms: int) -> NoReturn:
+    """Leave the worker until `due_ms`, milliseconds since 1970; then the node is entered again.
+
+    Nothing before this may have an effect: whoever parks keeps in the shared state how far it was, and parks
+    again with the same `key` and `due_ms` when it is entered too early.
+
+    Raises:
+        GraphInterrupt: always.
+    """
+    value = {"type": TIMER, "run_id": run_id, "key": key, "due": due_ms}
+    raise GraphInterrupt((Interrupt(value=value, id=own_pause_id(value)),))
