@@ -9,13 +9,18 @@ if TYPE_CHECKING:
 
     from .attempt import current_idempotency_key
     from .declared import NOT_DONE, UnknownCall, idempotent, side_effect
+    from .detectors import detect_ip, detect_secret
     from .ledger import ToolLedgerMiddleware
+    from .pii import PIIMiddleware
+    from .redaction import PIIDetectionError
     from .shared import InMemorySharedState, RunContext, SharedState, run_context
     from .timeout import ToolTimeoutMiddleware
 
 __all__ = [
     "NOT_DONE",
     "InMemorySharedState",
+    "PIIDetectionError",
+    "PIIMiddleware",
     "RedisSharedState",
     "RunContext",
     "SharedState",
@@ -23,6 +28,8 @@ __all__ = [
     "ToolTimeoutMiddleware",
     "UnknownCall",
     "current_idempotency_key",
+    "detect_ip",
+    "detect_secret",
     "idempotent",
     "run_context",
     "side_effect",
@@ -31,6 +38,8 @@ __all__ = [
 _HOME = {
     "NOT_DONE": "declared",
     "InMemorySharedState": "shared",
+    "PIIDetectionError": "redaction",
+    "PIIMiddleware": "pii",
     "RedisSharedState": "placet.state.shared_state",
     "RunContext": "shared",
     "SharedState": "shared",
@@ -38,6 +47,8 @@ _HOME = {
     "ToolTimeoutMiddleware": "timeout",
     "UnknownCall": "declared",
     "current_idempotency_key": "attempt",
+    "detect_ip": "detectors",
+    "detect_secret": "detectors",
     "idempotent": "declared",
     "run_context": "shared",
     "side_effect": "declared",

@@ -93,6 +93,16 @@ def _level(graph: Graph, above: tuple[Graph, ...]) -> dict[str, Any]:
     }
 
 
+def hooked(graph: Graph) -> list[Any]:
+    """The middleware of a graph that has hooks which are nodes, in their order."""
+    found: dict[int, Any] = {}
+    for node in graph.nodes.values():
+        hook = getattr(node.bound, "func", None) or getattr(node.bound, "afunc", None)
+        if (middleware := getattr(hook, "__self__", None)) is not None:
+            found[id(middleware)] = middleware
+    return list(found.values())
+
+
 _MIDDLEWARE_NODES = (".before_agent", ".before_model", ".after_model", ".after_agent")
 
 
@@ -103,9 +113,7 @@ def _gates(graph: Graph) -> dict[str, list[str]]:
     same form, as an attribute `placet_gates`.
     """
     found: dict[str, list[str]] = {}
-    for node in graph.nodes.values():
-        hook = getattr(node.bound, "func", None) or getattr(node.bound, "afunc", None)
-        middleware = getattr(hook, "__self__", None)
+    for middleware in hooked(graph):
         if isinstance(middleware, HumanInTheLoopMiddleware):
             for tool, config in middleware.interrupt_on.items():
                 found[tool] = [middleware.interrupt_mode, *sorted(config["allowed_decisions"])]

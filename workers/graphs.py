@@ -28,6 +28,7 @@ from .errors import InvalidAgent, UnknownAgent
 from .factories import Factory, Graph, as_graph
 from .fingerprint import fingerprint
 from .langgraph_json import AgentSource, read_project
+from .masks import masks_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -120,10 +121,12 @@ class Agents:
             factory = Factory.of(value)
             async with factory.open({}, store=self._store, executes=False) as made:
                 self._warn(name, made)
+                masks_of(made).check()
                 self._fingerprints[name] = fingerprint(self._attach(name, made)).digest
             return factory
         graph = as_graph(value)
         self._warn(name, graph)
+        masks_of(graph).check()
         attached = self._attach(name, graph)
         self._fingerprints[name] = fingerprint(attached).digest
         return attached

@@ -1,10 +1,11 @@
 """What middleware keeps outside the graph, and the run that is under way."""
 
-from .calls import UNKNOWN_CALL, CallId, CallOutcome, CallRecord, CallState
+from .calls import BOUND, UNKNOWN_CALL, CallId, CallOutcome, CallRecord, CallState
 from .run import TIMER, RunContext, current_run, run_context
 from .state import InMemorySharedState, SharedState
 
 __all__ = [
+    "BOUND",
     "TIMER",
     "UNKNOWN_CALL",
     "CallId",
