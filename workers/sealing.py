@@ -81,9 +81,9 @@ def seal_of(key: str) -> Seal | None:
     return Seal(key) if key else None
 
 
-def is_sealed(text: str | None) -> bool:
-    """Whether a stored text is sealed."""
-    return text is not None and text.startswith(MARK)
+def is_sealed(text: object) -> bool:
+    """Whether what is stored is a sealed text."""
+    return isinstance(text, str) and text.startswith(MARK)
 
 
 def opened_or_unreadable(seal: Seal | None, text: str, about: str) -> Any:

@@ -25,7 +25,7 @@ from .interrupts import StaticBreakpoint, pause_of
 from .masked_events import MaskedEvents
 from .masks import masks_of
 from .repair import repair_thread, roll_back
-from .sealing import Unreadable
+from .sealing import Unreadable, is_sealed
 from .tool_calls import pending_tool_calls
 
 if TYPE_CHECKING:
@@ -166,6 +166,8 @@ class Segment:
     async def _start(self) -> _Start | Finished | Paused:
         """What to drive the graph with, or the end or pause that it stands at already."""
         claim = self._claim
+        if any(is_sealed(answer.decision.get("sealed")) for answer in claim.answers):
+            raise Unsealable
         await self._match()
         if claim.run.segment == 1:
             return await self._begin()
