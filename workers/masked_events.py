@@ -7,10 +7,14 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from langchain_core.messages import AIMessageChunk
+
 from .encoding import dump_shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+
+    from langchain_core.messages import BaseMessage
 
     from .event_writer import EventWriter
     from .masks import Masks
@@ -21,7 +25,6 @@ LOOK_BACK = 128
 """Characters at the end of what was streamed that wait for what comes next, as LangChain's do."""
 LONGEST_WORD = 1024
 """Characters of a word without white space, at most, that waits for its end."""
-_CHUNK = "AIMessageChunk"
 _FIXED = ("id", "type", "name", "index", "status", "signature", "tool_call_id", "chunk_position")
 """Of a chunk and its blocks: what comes whole, and names things."""
 _STREAMED = ("content", "tool_call_chunks", "additional_kwargs")
@@ -127,10 +130,8 @@ class MaskedEvents:
         self._writer.progressed()
 
     def add(self, kind: str, ns: Sequence[str], data: Any) -> None:
-        """Take an event; a piece of a stream goes on once it is known what it belongs to."""
-        if self._masks.wide and kind == "messages" and data["message"].get("type") == _CHUNK:
-            self._add_chunk(ns, data)
-        elif self._masks.wide and kind == "custom" and isinstance(data, str):
+        """Take an event; a text that a node writes goes on once it is known what it belongs to."""
+        if self._masks.wide and kind == "custom" and isinstance(data, str):
             event = _Event(kind, ns, [data])
             self._hold((*ns, "", "custom"), event, [((0,), event.data)])
         else:
@@ -138,19 +139,30 @@ class MaskedEvents:
                 self._end_of_node(ns, data)
             self._writer.add(kind, ns, self._masks.value(data))
 
+    def add_message(self, ns: Sequence[str], message: BaseMessage, *, node: str | None) -> None:
+        """Take a message of a node's, or a piece of one, as an event `messages`."""
+        shown = message.model_dump(exclude_none=True, exclude_defaults=True)
+        if self._masks.wide and isinstance(message, AIMessageChunk):
+            self._add_chunk(ns, shown, node=node)
+        else:
+            self._writer.add(
+                "messages", ns, {"node": node, "message": self._masks.message(shown, message.type)}
+            )
+
     def flush(self) -> None:
         """Hand on all that waits."""
         for name in list(self._streamed):
             self._release(name, whole=True)
 
-    def _add_chunk(self, ns: Sequence[str], data: Any) -> None:
-        chunk = json.loads(dump_shown(data["message"]))
+    def _add_chunk(self, ns: Sequence[str], shown: Any, *, node: str | None) -> None:
+        chunk = json.loads(dump_shown(shown))
         for derived in _DERIVED:
             chunk.pop(derived, None)
         name = (*ns, "", str(chunk.get("id")))
         streamed = {part: chunk[part] for part in _STREAMED if part in chunk}
         rest = {part: item for part, item in chunk.items() if part not in _STREAMED}
-        event = _Event("messages", ns, {**data, "message": self._masks.value(rest) | streamed})
+        rest = self._masks.message(rest, "ai")
+        event = _Event("messages", ns, {"node": node, "message": rest | streamed})
         places = _places(event.data["message"])
         self._hold(name, event, places, last=chunk.get("chunk_position") == "last")
 

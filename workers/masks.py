@@ -92,6 +92,12 @@ class Masks:
             return value
         return self._plain(json.loads(dump_shown(value)), ())
 
+    def message(self, message: Any, kind: str) -> Any:
+        """A message of that type as plain data, masked."""
+        if not (self._wide or self._for_users):
+            return message
+        return self._message(json.loads(dump_shown(message)), self._wide, kind)
+
     def text(self, text: str) -> str:
         """A text about the run: an error's, a line of a log."""
         return replaced(text, _found(text, (*self._wide, *self._for_users)))
@@ -120,13 +126,13 @@ class Masks:
         if not isinstance(value, dict):
             return _leaf(value, rules) if rules else value
         if "content" in value and isinstance(value.get("type"), str):
-            return self._message(value, rules)
+            return self._message(value, rules, value["type"])
         if {"name", "args", "id"} <= value.keys():
             return {**value, "args": self._plain(value["args"], rules)}
         return {_leaf(key, rules): self._plain(item, rules) for key, item in value.items()}
 
-    def _message(self, message: dict[str, Any], rules: tuple[Rule, ...]) -> dict[str, Any]:
-        if message["type"] in _USERS:
+    def _message(self, message: dict[str, Any], rules: tuple[Rule, ...], kind: str) -> dict[str, Any]:
+        if kind in _USERS:
             rules = (*rules, *self._for_users)
         made = {
             name: item if name in _OWN_TEXTS else self._plain(item, rules) for name, item in message.items()

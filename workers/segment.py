@@ -138,8 +138,7 @@ class Segment:
                 self._values = data
         elif kind == "messages":
             message, about = data
-            shown = message.model_dump(exclude_none=True, exclude_defaults=True)
-            events.add("messages", ns, {"node": about.get("langgraph_node"), "message": shown})
+            events.add_message(ns, message, node=about.get("langgraph_node"))
         elif kind == "updates":
             if "__interrupt__" in data:
                 if not ns:
