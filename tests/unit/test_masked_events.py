@@ -44,7 +44,7 @@ class Written:
         return "".join(m.get("content", "") for m in found if m["id"] == message_id)
 
 
-def rule(**chosen: bool) -> PIIMiddleware:
+def rule(**chosen: Any) -> PIIMiddleware:
     return PIIMiddleware("email", **(chosen or {"apply_to_output": True}))
 
 

@@ -258,7 +258,7 @@ async def test_an_answer_and_a_tools_result_are_masked_before_they_are_written(
 
 async def test_every_message_of_the_user_is_masked_and_each_once() -> None:
     rule = PIIMiddleware("pin", detector=r"\d{4}", strategy="mask")
-    agent = create_agent(ScriptedModel(script=["ok"]), middleware=[rule])
+    agent: Any = create_agent(ScriptedModel(script=["ok"]), middleware=[rule])
     given = [
         HumanMessage("pin 12345678"),
         AIMessage("ok"),
@@ -274,7 +274,9 @@ async def test_every_message_of_the_user_is_masked_and_each_once() -> None:
 
 @pytest.mark.parametrize("where", ["input", "output", "tool_results", "tool_args"])
 async def test_block_names_the_type_and_never_the_match(drive: Any, world: World, where: str) -> None:
-    chosen = {f"apply_to_{name}": name == where for name in ("input", "output", "tool_results", "tool_args")}
+    chosen: Any = {
+        f"apply_to_{name}": name == where for name in ("input", "output", "tool_results", "tool_args")
+    }
     rule = PIIMiddleware("email", strategy="block", **chosen)
     step = Step(OTHER if where == "output" else "", calls=[Call("send", {"to": MAIL})])
     driver = drive(rule, script=[step, "end"])
