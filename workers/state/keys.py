@@ -37,7 +37,7 @@ _TEMPLATES = {
     "run_approvals": "run-approvals:{}",  # zset: approval id -> created, ms
     "run_refusals": "run-refusals:{}",  # hash: fleet that could not take it on -> until when it is not asked
     "run_pause": "run-pause:{}",  # list: approval ids of the pause the run is in, in order
-    "run_ledger": "run-ledger:{}",  # hash: a tool call -> its attempts, JSON; call:attempt -> its result
+    "run_ledger": "run-ledger:{}",  # hash: call -> its attempts, JSON; call:attempt -> result; verdict:name
     # one thread
     "thread": "thread:{}",  # hash: last_run, repair, rollback, open, kept, deleted_at, expired_at
     "thread_runs": "thread-runs:{}",  # zset: run id -> created, ms
