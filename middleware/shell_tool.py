@@ -65,6 +65,7 @@ class ShellToolMiddleware(stock.ShellToolMiddleware[Any, Any]):
             env=env,
         )
         self._notices: WeakKeyDictionary[ShellSession, str] = WeakKeyDictionary()
+        self._places: WeakKeyDictionary[ShellSession, dict[str, Any]] = WeakKeyDictionary()
 
     def before_agent(self, state: Any, runtime: Runtime[Any]) -> dict[str, Any] | None:  # noqa: ARG002
         """Start the run's session."""
@@ -91,27 +92,31 @@ class ShellToolMiddleware(stock.ShellToolMiddleware[Any, Any]):
         lost = state.get("shell_session_resources") is None
         resources = super()._get_or_create_resources(state)
         if lost and (run := current_run()) is not None:
-            self._take_up(resources, _last(state["messages"], self._tool_name, run.run_id))
+            if (kept := _last(state["messages"], self._tool_name, run.run_id)) is not None:
+                self._places[resources.session] = kept
+                self._take_up(resources)
+            else:  # it had done nothing yet
+                self._silent(resources.session, _BASELINE)
         return resources
 
-    def _take_up(self, resources: _SessionResources, kept: dict[str, Any] | None) -> None:
-        """Put a new session where the lost one was."""
+    def _take_up(self, resources: _SessionResources) -> None:
+        """Put a new session where the one before was."""
         session = resources.session
         self._silent(session, _BASELINE)
-        if kept is None:  # it had done nothing yet
+        kept = self._places.get(session)
+        if kept is None:
+            self._notices[session] = "The shell session was lost, a new one was started from the beginning"
             return
         for line in kept["env"]:
             self._silent(session, line)
-        there = self._silent(session, f"cd {shlex.quote(kept['cwd'])}").exit_code == 0
-        place = (
-            f"the working directory is {kept['cwd']} as before" if there else f"{kept['cwd']} is not there"
-        )
-        self._notices[session] = (
-            f"The shell session was lost and a new one started: {place}, exported variables were kept"
-            f"{', except ' + ', '.join(kept['hidden']) if kept['hidden'] else ''}, functions and background"
-            " processes are gone"
-            + (", and so are the files in its temporary workspace" if resources.tempdir else "")
-        )
+        cwd, hidden = kept["cwd"], ", ".join(kept["hidden"])
+        there = self._silent(session, f"cd {shlex.quote(cwd)}").exit_code == 0
+        facts = [f"the working directory is {cwd} as before" if there else f"{cwd} is not there any more"]
+        facts.append("exported variables were kept" + (f", except {hidden}" if hidden else ""))
+        facts.append("functions and background processes are gone")
+        if resources.tempdir:
+            facts.append("so are the files of its temporary workspace")
+        self._notices[session] = f"The shell session was lost, a new one was started: {'; '.join(facts)}"
 
     def _run_shell_tool(
         self, resources: _SessionResources, payload: dict[str, Any], *, tool_call_id: Any
@@ -120,20 +125,26 @@ class ShellToolMiddleware(stock.ShellToolMiddleware[Any, Any]):
         session = resources.session
         if run is None:
             return super()._run_shell_tool(resources, payload, tool_call_id=tool_call_id)
-        if not _alive(session) and not payload.get("restart"):
+        restarted = bool(payload.get("restart"))
+        if not restarted and not _alive(session):
             session.restart()
             self._run_startup_commands(session)
-            self._silent(session, _BASELINE)
-            self._notices[session] = "The shell session had ended and was started again from the beginning"
+            self._take_up(resources)
+        process = session._process  # noqa: SLF001 - see `_alive`
         answer = super()._run_shell_tool(resources, payload, tool_call_id=tool_call_id)
-        notice = self._notices.pop(session, None)
-        if not isinstance(answer, ToolMessage):
-            return f"[{notice}.]\n{answer}" if notice else answer
-        if notice:
-            answer.content = f"[{notice}.]\n{answer.text}"
-        if payload.get("restart"):
+        if restarted:
+            self._places.pop(session, None)
             self._silent(session, _BASELINE)
+        elif session._process is not process:  # noqa: SLF001 - after its time was up
+            self._run_startup_commands(session)
+            self._take_up(resources)
+        if notice := self._notices.pop(session, ""):
+            notice = f"[{notice}.]\n"
+        if not isinstance(answer, ToolMessage):
+            return f"{notice}{answer}"
+        answer.content = f"{notice}{answer.text}"
         if (place := self._place(session)) is not None:
+            self._places[session] = place
             answer.artifact = {**(answer.artifact or {}), _ARTIFACT: {"run_id": run.run_id, **place}}
         return answer
 
