@@ -10,15 +10,23 @@ if TYPE_CHECKING:
     from .attempt import current_idempotency_key
     from .declared import NOT_DONE, UnknownCall, idempotent, side_effect
     from .ledger import ToolLedgerMiddleware
+    from .model_call_limit import ModelCallLimitExceededError, ModelCallLimitMiddleware
     from .shared import InMemorySharedState, RunContext, SharedState, run_context
     from .timeout import ToolTimeoutMiddleware
+    from .tool_call_limit import ToolCallLimitExceededError, ToolCallLimitMiddleware
+    from .windows import CallWindow
 
 __all__ = [
     "NOT_DONE",
+    "CallWindow",
     "InMemorySharedState",
+    "ModelCallLimitExceededError",
+    "ModelCallLimitMiddleware",
     "RedisSharedState",
     "RunContext",
     "SharedState",
+    "ToolCallLimitExceededError",
+    "ToolCallLimitMiddleware",
     "ToolLedgerMiddleware",
     "ToolTimeoutMiddleware",
     "UnknownCall",
@@ -30,10 +38,15 @@ __all__ = [
 
 _HOME = {
     "NOT_DONE": "declared",
+    "CallWindow": "windows",
     "InMemorySharedState": "shared",
+    "ModelCallLimitExceededError": "model_call_limit",
+    "ModelCallLimitMiddleware": "model_call_limit",
     "RedisSharedState": "placet.state.shared_state",
     "RunContext": "shared",
     "SharedState": "shared",
+    "ToolCallLimitExceededError": "tool_call_limit",
+    "ToolCallLimitMiddleware": "tool_call_limit",
     "ToolLedgerMiddleware": "ledger",
     "ToolTimeoutMiddleware": "timeout",
     "UnknownCall": "declared",
