@@ -220,8 +220,8 @@ class Core:
             await ledger.end_call(claim.run.id, call, attempt=1, start=1, state="done", outcome="succeeded")
         with pytest.raises(LeaseLost):
             await ledger.withdraw_call(claim.run.id, call, attempt=1, start=1)
+        counts = [CallCount("run", "models", 1)]
         with pytest.raises(LeaseLost):
-            counts = [CallCount("run", "models", 1)]
             await ledger.count_call(claim.run.id, counts, thread_id="t1", waiter="late")
 
 

@@ -62,7 +62,8 @@ async def pass_time(shared: SharedState, milliseconds: int, key: str = "w") -> N
         its.line = {waiter: due - milliseconds for waiter, due in its.line.items()}
         return
     assert isinstance(shared, RedisSharedState)
-    redis, keys = shared._c.redis, shared._c.keys
+    redis: Any = shared._c.redis
+    keys = shared._c.keys
     calls, line = keys("window_calls", key), keys("window_line", key)
     for place, at in enumerate(await redis.lrange(calls, 0, -1)):
         await redis.lset(calls, place, str(int(at) - milliseconds))
@@ -168,7 +169,6 @@ async def test_a_window_expires(core: Core, redis_url: str) -> None:
         keys = shared._c.keys
         assert 0 < await core.redis.pttl(keys("window_calls", "w")) <= HOUR
         assert HOUR < await core.redis.pttl(keys("window_line", "w")) <= 2 * HOUR
-        await count(shared, window(1, "brief", per_ms=1))
         for name in await core.redis.keys("*"):
             assert await core.redis.pttl(name) > 0, name
 

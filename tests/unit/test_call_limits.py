@@ -117,7 +117,7 @@ def answers(messages: list[Any]) -> list[tuple[str, str]]:
 
 def paired(messages: list[Any]) -> bool:
     """Whether every call has exactly one answer."""
-    called = [call["id"] for one in messages if isinstance(one, AIMessage) for call in one.tool_calls]
+    called = [str(call["id"]) for one in messages if isinstance(one, AIMessage) for call in one.tool_calls]
     answered = [one.tool_call_id for one in messages if isinstance(one, ToolMessage)]
     return sorted(called) == sorted(answered)
 
