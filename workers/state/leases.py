@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from ..compact import compact_json
 from .approvals import request_record
 from .connection import wake_ups
-from .shared_state import RedisSharedState
 from .runs import run_of
+from .shared_state import RedisSharedState
 from .workers import workers_seen
 
 if TYPE_CHECKING:
