@@ -41,18 +41,22 @@ if TYPE_CHECKING:
     from .declared import NOT_DONE, UnknownCall, idempotent, side_effect
     from .file_search import FilesystemFileSearchMiddleware
     from .ledger import ToolLedgerMiddleware
+    from .model_call_limit import ModelCallLimitExceededError, ModelCallLimitMiddleware
     from .model_router import ModelRouterMiddleware
     from .shared import InMemorySharedState, RunContext, SharedState, run_context
     from .shell_tool import ShellToolMiddleware
     from .summarization import SummarizationMiddleware
     from .timeout import ToolTimeoutMiddleware
+    from .tool_call_limit import ToolCallLimitExceededError, ToolCallLimitMiddleware
     from .tool_emulator import LLMToolEmulator
+    from .windows import CallWindow
 
 __all__ = [
     "NOT_DONE",
     "AgentMiddleware",
     "AgentState",
     "AutoModeMiddleware",
+    "CallWindow",
     "ClearToolUsesEdit",
     "CodexSandboxExecutionPolicy",
     "ContextEditingMiddleware",
@@ -63,6 +67,8 @@ __all__ = [
     "InMemorySharedState",
     "LLMToolEmulator",
     "LLMToolSelectorMiddleware",
+    "ModelCallLimitExceededError",
+    "ModelCallLimitMiddleware",
     "ModelChoice",
     "ModelRefusalMiddleware",
     "ModelRequest",
@@ -76,6 +82,8 @@ __all__ = [
     "ShellToolMiddleware",
     "SummarizationMiddleware",
     "TodoListMiddleware",
+    "ToolCallLimitExceededError",
+    "ToolCallLimitMiddleware",
     "ToolCallRequest",
     "ToolErrorMiddleware",
     "ToolLedgerMiddleware",
@@ -100,6 +108,7 @@ _HOME = {
     "AgentMiddleware": "langchain.agents.middleware",
     "AgentState": "langchain.agents.middleware",
     "AutoModeMiddleware": "auto_mode",
+    "CallWindow": "windows",
     "ClearToolUsesEdit": "langchain.agents.middleware",
     "CodexSandboxExecutionPolicy": "langchain.agents.middleware",
     "ContextEditingMiddleware": "langchain.agents.middleware",
@@ -110,6 +119,8 @@ _HOME = {
     "InMemorySharedState": "shared",
     "LLMToolEmulator": "tool_emulator",
     "LLMToolSelectorMiddleware": "langchain.agents.middleware",
+    "ModelCallLimitExceededError": "model_call_limit",
+    "ModelCallLimitMiddleware": "model_call_limit",
     "ModelChoice": "langchain.agents.middleware",
     "ModelRefusalMiddleware": "langchain.agents.middleware",
     "ModelRequest": "langchain.agents.middleware",
@@ -123,6 +134,8 @@ _HOME = {
     "ShellToolMiddleware": "shell_tool",
     "SummarizationMiddleware": "summarization",
     "TodoListMiddleware": "langchain.agents.middleware",
+    "ToolCallLimitExceededError": "tool_call_limit",
+    "ToolCallLimitMiddleware": "tool_call_limit",
     "ToolCallRequest": "langchain.agents.middleware",
     "ToolErrorMiddleware": "langchain.agents.middleware",
     "ToolLedgerMiddleware": "ledger",
