@@ -1,6 +1,7 @@
 """What middleware keeps outside the graph, and the run that is under way."""
 
 from .calls import BOUND, UNKNOWN_CALL, CallId, CallOutcome, CallRecord, CallState
+from .counts import CallCount, Counted
 from .run import TIMER, RunContext, current_run, run_context
 from .state import InMemorySharedState, SharedState
 
@@ -8,10 +9,12 @@ __all__ = [
     "BOUND",
     "TIMER",
     "UNKNOWN_CALL",
+    "CallCount",
     "CallId",
     "CallOutcome",
     "CallRecord",
     "CallState",
+    "Counted",
     "InMemorySharedState",
     "RunContext",
     "SharedState",

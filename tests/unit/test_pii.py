@@ -69,7 +69,7 @@ class Driver:
         ledger = [] if guarded else [ToolLedgerMiddleware()]
         rules = [one for one in middleware if isinstance(one, PIIMiddleware)]
         chain = [*(one for one in middleware if one not in rules), *ledger, *rules]
-        self.agent = create_agent(
+        self.agent: Any = create_agent(
             ScriptedModel(script=list(script)), [send], middleware=chain, checkpointer=self.saver
         )
         self.config: Any = {"configurable": {"thread_id": "t"}}

@@ -1,0 +1,1 @@
+"""LangChain's own unit tests, run on our classes of the same name."""
