@@ -7,21 +7,27 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from placet.state.shared_state import RedisSharedState
 
+    from .approval import HumanInTheLoopMiddleware
+    from .approved import amend
     from .attempt import current_idempotency_key
     from .declared import NOT_DONE, UnknownCall, idempotent, side_effect
+    from .interrupt_on import InterruptOnConfig
     from .ledger import ToolLedgerMiddleware
     from .shared import InMemorySharedState, RunContext, SharedState, run_context
     from .timeout import ToolTimeoutMiddleware
 
 __all__ = [
     "NOT_DONE",
+    "HumanInTheLoopMiddleware",
     "InMemorySharedState",
+    "InterruptOnConfig",
     "RedisSharedState",
     "RunContext",
     "SharedState",
     "ToolLedgerMiddleware",
     "ToolTimeoutMiddleware",
     "UnknownCall",
+    "amend",
     "current_idempotency_key",
     "idempotent",
     "run_context",
@@ -30,13 +36,16 @@ __all__ = [
 
 _HOME = {
     "NOT_DONE": "declared",
+    "HumanInTheLoopMiddleware": "approval",
     "InMemorySharedState": "shared",
+    "InterruptOnConfig": "interrupt_on",
     "RedisSharedState": "placet.state.shared_state",
     "RunContext": "shared",
     "SharedState": "shared",
     "ToolLedgerMiddleware": "ledger",
     "ToolTimeoutMiddleware": "timeout",
     "UnknownCall": "declared",
+    "amend": "approved",
     "current_idempotency_key": "attempt",
     "idempotent": "declared",
     "run_context": "shared",
