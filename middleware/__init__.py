@@ -13,17 +13,25 @@ if TYPE_CHECKING:
     from .declared import NOT_DONE, UnknownCall, idempotent, side_effect
     from .interrupt_on import InterruptOnConfig
     from .ledger import ToolLedgerMiddleware
+    from .model_call_limit import ModelCallLimitExceededError, ModelCallLimitMiddleware
     from .shared import InMemorySharedState, RunContext, SharedState, run_context
     from .timeout import ToolTimeoutMiddleware
+    from .tool_call_limit import ToolCallLimitExceededError, ToolCallLimitMiddleware
+    from .windows import CallWindow
 
 __all__ = [
     "NOT_DONE",
+    "CallWindow",
     "HumanInTheLoopMiddleware",
     "InMemorySharedState",
     "InterruptOnConfig",
+    "ModelCallLimitExceededError",
+    "ModelCallLimitMiddleware",
     "RedisSharedState",
     "RunContext",
     "SharedState",
+    "ToolCallLimitExceededError",
+    "ToolCallLimitMiddleware",
     "ToolLedgerMiddleware",
     "ToolTimeoutMiddleware",
     "UnknownCall",
@@ -36,12 +44,17 @@ __all__ = [
 
 _HOME = {
     "NOT_DONE": "declared",
+    "CallWindow": "windows",
     "HumanInTheLoopMiddleware": "approval",
     "InMemorySharedState": "shared",
     "InterruptOnConfig": "interrupt_on",
+    "ModelCallLimitExceededError": "model_call_limit",
+    "ModelCallLimitMiddleware": "model_call_limit",
     "RedisSharedState": "placet.state.shared_state",
     "RunContext": "shared",
     "SharedState": "shared",
+    "ToolCallLimitExceededError": "tool_call_limit",
+    "ToolCallLimitMiddleware": "tool_call_limit",
     "ToolLedgerMiddleware": "ledger",
     "ToolTimeoutMiddleware": "timeout",
     "UnknownCall": "declared",

@@ -251,7 +251,7 @@ class HumanInTheLoopMiddleware(stock.HumanInTheLoopMiddleware[StateT, ContextT, 
             arguments = {name: arguments_of(tool) for name, tool in tools.items()}
             asked: ToolCall | None = call
             while asked is not None:
-                decision = decision or ask_one(asked, review, tools)
+                decision = decision or ask_one(asked, review, tools, original=call)
                 after = self._after(asked, decision, arguments)
                 if after is None:
                     return self._refusal(call, review, decision)

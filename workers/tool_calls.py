@@ -173,7 +173,7 @@ def per_call(
     The proof is the response schema, which comes from code and never from a model: it must offer
     LangChain's decision types and nothing else. The call's id cannot be asked for among `pending`:
     the messages of an agent that runs inside a tool are not in any state snapshot. An id that is
-    pending for another tool is proof against.
+    pending for another tool is proof against, unless an edit has changed the tool.
     """
     allowed = tuple(branches(schema))
     if not allowed or not set(allowed) <= set(DECISION_TYPES):
@@ -181,7 +181,7 @@ def per_call(
     if not is_tool_approval_interrupt({"value": value}):
         return []
     name, call_id = value["name"], value["tool_call_id"]
-    if any(call.id == call_id and call.name != name for call in pending):
+    if any(call.id == call_id and call.name not in (name, value.get("edited_from")) for call in pending):
         return []
     description = _description(value, raw)
     return [
