@@ -85,7 +85,7 @@ async def test_when_and_description_see_the_call_its_tool_and_the_answer(mode: M
     def judge(request: ToolCallRequest) -> bool:
         assert request.tool is not None
         seen.append((request.tool.name, request.tool_call["args"], request.state["messages"][-1].type))
-        return request.tool_call["args"]["amount"] > 1
+        return bool(request.tool_call["args"]["amount"] > 1)
 
     def tell(call: Any, state: Any, runtime: Any) -> str:
         seen.append(type(runtime).__name__)
@@ -150,7 +150,7 @@ async def test_a_call_that_no_verdict_is_kept_of_is_asked_about(mode: Mode) -> N
             if len(request.messages) > 1:
                 return await handler(request)
             call = {"name": "pay", "args": {"amount": 9}, "id": "c-cached", "type": "tool_call"}
-            return AIMessage("", tool_calls=[call])  # type: ignore[list-item]
+            return AIMessage("", tool_calls=[call])
 
     never = {"allowed_decisions": ["reject"], "when": lambda _: False}
     shop = Shop(mode=mode, gates={"pay": never})
