@@ -16,6 +16,7 @@ from placet.errors import ChangedArguments, InvalidSettings
 from placet.json_values import shown
 from placet.sealing import seal_of
 
+from .approved import amend
 from .attempt import message_of
 from .redaction import PIIDetectionError, as_text, replaced
 from .shared import BOUND
@@ -191,9 +192,10 @@ def raw_args(message: Any, args: Any) -> Any:
 
 
 def restored(request: ToolCallRequest, messages_key: str = "messages") -> ToolCallRequest:
-    """The request with its call's raw arguments.
+    """The request with its call's raw arguments; what a person has approved are the masked ones.
 
     Raises:
+        CallChanged: when it is not the call that was approved.
         ChangedArguments: when they are not those that were masked, and the call was not edited.
         InvalidSettings, Unsealable: when they cannot be opened.
     """
@@ -202,14 +204,13 @@ def restored(request: ToolCallRequest, messages_key: str = "messages") -> ToolCa
     args = call["args"] if message is None else raw_args(message, call["args"])
     if message is None or args is call["args"]:
         return request
-    unedited = any(
-        other["id"] == call["id"] and other["args"] == call["args"] for other in message.tool_calls
-    )
+    named = (call["id"], call["name"], call["args"])
+    unedited = any((one["id"], one["name"], one["args"]) == named for one in message.tool_calls)
     bound = message.additional_kwargs.get(BOUND, {}).get(call["id"])
     seal = seal_here()
     if unedited and bound and seal and bound != bound_digest(seal, call["name"], args):
         raise ChangedArguments(call["name"], call["id"] or "")
-    return request.override(tool_call={**call, "args": args})
+    return amend(request, args)
 
 
 def _restored(value: Any, values: Mapping[str, Any]) -> Any:

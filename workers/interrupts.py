@@ -164,8 +164,11 @@ def _numbered(
         parts = draft._asdict()
         # how the answer travels is no concern of a reviewer's
         seen = {name: part for name, part in parts.items() if name not in ("mode", "tool_call_id", "bound")}
-        bound = parts.pop("bound")
-        digest = digest_of({**seen, "agent": agent} | ({"bound": bound} if bound else {}))
+        if draft.policy is None:
+            del seen["policy"]  # requests made before there were policies keep their digests
+        if bound := parts.pop("bound"):
+            seen["bound"] = bound
+        digest = digest_of({**seen, "agent": agent})
         yield ApprovalRequest(
             id=short_id(run_id, interrupt_id, index, digest),
             interrupt_id=interrupt_id,

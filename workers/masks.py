@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
+from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain.agents.middleware import PIIMiddleware as StockPIIMiddleware
 from langchain_core.messages import convert_to_messages
 
@@ -19,7 +21,8 @@ from placet.middleware.walk import walk
 
 from .encoding import dump_shown
 from .errors import InvalidAgent
-from .fingerprint import hooked, subgraphs
+from .fingerprint import levels
+from .gates import middleware_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -43,7 +46,6 @@ class Masks:
         self._wide = tuple(_rule(one) for one in every if is_wide(one))
         self._for_users = tuple(_rule(one) for one in every if one.apply_to_input and not is_wide(one))
         self._args = tuple(_rule(one) for one in every if getattr(one, "apply_to_tool_args", False))
-        self._unkeyed = [one.name for one in every if one.strategy == "hash" and _rule(one).seal is None]
 
     def input(self, given: Any) -> Any:
         """A run's input, its messages masked before anything of it is written.
@@ -69,18 +71,6 @@ class Masks:
     def wide(self) -> bool:
         """Whether everything is looked through, and not users' messages and errors alone."""
         return bool(self._wide)
-
-    def check(self) -> None:
-        """Refuse rules that would tell what they hide.
-
-        Raises:
-            InvalidAgent: naming the setting.
-        """
-        if self._unkeyed:
-            raise InvalidAgent(
-                f"PLACET_ENCRYPTION_KEY: must be set: {self._unkeyed[0]} hashes, and without a key whoever"
-                " guesses a value can tell it by its hash"
-            )
 
     def matches(self, text: str) -> list[tuple[PIIMatch, str]]:
         """What the wide rules find in a text, disjoint, and what stands for each."""
@@ -151,19 +141,32 @@ def masks_of(graph: Graph) -> Masks:
     """The masks of a graph and the graphs inside it; found once for each compiled graph."""
     found = _known.get(graph)
     if found is None:
-        found = _known[graph] = Masks(_of(graph), list(_inside(graph, ())))
+        own, *inside = (list(_rules(level)) for level in levels(graph))
+        found = _known[graph] = Masks(own, list(chain.from_iterable(inside)))
     return found
 
 
-def _of(graph: Graph) -> list[_Middleware]:
-    return [one for one in hooked(graph) if isinstance(one, StockPIIMiddleware)]
+def check_masks(graph: Graph) -> None:
+    """Refuse rules that would tell what they hide.
+
+    Raises:
+        InvalidAgent: naming the rule, and what would be right.
+    """
+    sealing: str | None = None
+    for one in middleware_of(graph):
+        if isinstance(one, HumanInTheLoopMiddleware) and sealing is not None:
+            raise InvalidAgent(f"{sealing} seals arguments: list it after {one.name}, or that sees them")
+        if isinstance(one, PIIMiddleware) and one.apply_to_tool_args:
+            sealing = one.name
+        if isinstance(one, StockPIIMiddleware) and one.strategy == "hash" and _rule(one).seal is None:
+            raise InvalidAgent(
+                f"PLACET_ENCRYPTION_KEY: must be set, and {one.name} from placet.middleware: it hashes, and"
+                " without a key whoever guesses a value can tell it by its hash"
+            )
 
 
-def _inside(graph: Graph, above: tuple[Graph, ...]) -> Iterator[_Middleware]:
-    for inner in subgraphs(graph).values():
-        if inner not in (*above, graph):
-            yield from _of(inner)
-            yield from _inside(inner, (*above, graph))
+def _rules(graph: Graph) -> Iterator[_Middleware]:
+    return (one for one in middleware_of(graph) if isinstance(one, StockPIIMiddleware))
 
 
 def _rule(middleware: _Middleware) -> Rule:

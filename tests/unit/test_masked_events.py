@@ -14,8 +14,8 @@ from langchain_core.messages.tool import tool_call_chunk
 from placet.encoding import dump_shown
 from placet.errors import InvalidAgent
 from placet.masked_events import MaskedEvents
-from placet.masks import Masks, masks_of
-from placet.middleware import PIIMiddleware
+from placet.masks import Masks, check_masks, masks_of
+from placet.middleware import HumanInTheLoopMiddleware, PIIMiddleware
 from placet.middleware.testing import ScriptedModel
 
 MAIL = "jane.doe@example.com"
@@ -187,8 +187,18 @@ def test_the_rules_of_an_agent_are_found_in_its_graph_those_of_its_subagents_too
 def test_hashes_without_a_key_are_refused_at_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PLACET_ENCRYPTION_KEY", raising=False)
     agent = create_agent(ScriptedModel(script=[""]), middleware=[PIIMiddleware("email", strategy="hash")])
-    with pytest.raises(InvalidAgent, match=r"PLACET_ENCRYPTION_KEY: must be set: PIIMiddleware\[email\]"):
-        masks_of(agent).check()
+    with pytest.raises(InvalidAgent, match=r"PLACET_ENCRYPTION_KEY: must be set, and PIIMiddleware\[email\]"):
+        check_masks(agent)
+
+
+def test_arguments_are_sealed_inside_the_gate_or_the_agent_does_not_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PLACET_ENCRYPTION_KEY", "k" * 32)
+    parts = [HumanInTheLoopMiddleware({"delegate": True}), PIIMiddleware("email", apply_to_tool_args=True)]
+    check_masks(create_agent(ScriptedModel(script=[""]), middleware=parts))
+    with pytest.raises(InvalidAgent, match=r"PIIMiddleware\[email\] seals arguments: list it after Human"):
+        check_masks(create_agent(ScriptedModel(script=[""]), middleware=parts[::-1]))
 
 
 def test_callers_cannot_say_that_a_message_is_masked() -> None:

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import pickle
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from langchain.agents import create_agent
-from langchain.agents.middleware import HumanInTheLoopMiddleware, ToolRetryMiddleware
+from langchain.agents.middleware import ToolRetryMiddleware
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.prebuilt.tool_node import ToolCallRequest
 from langgraph.types import Command
 
 from placet.errors import ChangedArguments, InvalidSettings, Unsealable
 from placet.middleware import (
+    HumanInTheLoopMiddleware,
     InMemorySharedState,
     PIIDetectionError,
     PIIMiddleware,
@@ -23,7 +26,7 @@ from placet.middleware import (
     ToolLedgerMiddleware,
     run_context,
 )
-from placet.middleware.sealed_calls import raw_args
+from placet.middleware.sealed_calls import raw_args, restored
 from placet.middleware.testing import Call, ScriptedModel, Step
 from placet.tool_guard import guard_tools
 
@@ -53,7 +56,13 @@ class Driver:
     """An agent on one thread."""
 
     def __init__(
-        self, world: World, *, guarded: bool, middleware: Sequence[Any], script: Sequence[Any]
+        self,
+        world: World,
+        *,
+        guarded: bool,
+        middleware: Sequence[Any],
+        script: Sequence[Any],
+        ledger_last: bool = False,
     ) -> None:
         @tool
         async def send(to: Any, text: str = "") -> str:
@@ -65,10 +74,11 @@ class Driver:
 
         self.saver = InMemorySaver()
         self.run = RunContext(run_id="r", shared=InMemorySharedState(), guarded=guarded)
-        # by hand the ledger comes before what puts the raw arguments back
         ledger = [] if guarded else [ToolLedgerMiddleware()]
         rules = [one for one in middleware if isinstance(one, PIIMiddleware)]
         chain = [*(one for one in middleware if one not in rules), *ledger, *rules]
+        if ledger_last:
+            chain = [*middleware, *ledger]
         self.agent: Any = create_agent(
             ScriptedModel(script=list(script)), [send], middleware=chain, checkpointer=self.saver
         )
@@ -110,8 +120,9 @@ def drive(request: pytest.FixtureRequest, world: World) -> Callable[..., Driver]
     return made
 
 
-def gate(*allowed: Any) -> HumanInTheLoopMiddleware[Any, Any, Any]:
-    return HumanInTheLoopMiddleware({"send": {"allowed_decisions": list(allowed or ("approve", "edit"))}})
+def gate(**more: Any) -> HumanInTheLoopMiddleware[Any, Any, Any]:
+    config: Any = {"allowed_decisions": ["approve", "edit"], **more}
+    return HumanInTheLoopMiddleware({"send": config})
 
 
 def sealing(kind: str = "email", **more: Any) -> PIIMiddleware:
@@ -160,6 +171,24 @@ async def test_an_untouched_placeholder_in_an_edit_is_restored(drive: Any, world
     args = {"to": [second, "new@example.net"], "text": f"for {first}; was {second}"}
     await driver.decide({"type": "edit", "edited_action": {"name": "send", "args": args}})
     assert world.given == [{"to": [OTHER, "new@example.net"], "text": f"for {MAIL}; was {OTHER}"}]
+
+
+async def test_when_is_asked_about_the_raw_arguments(drive: Any, world: World) -> None:
+    rule = gate(when=lambda request: not request.tool_call["args"]["to"].endswith(".org"))
+    driver = drive(rule, sealing(), script=sends(MAIL, OTHER))
+    await driver.go(HELLO)
+    assert [one["args"]["to"] for one in driver.asked["action_requests"]] == ["[REDACTED_EMAIL]"]
+    await driver.decide({"type": "approve"})
+    assert sorted(one["to"] for one in world.given) == [MAIL, OTHER]
+
+
+async def test_the_raw_arguments_are_put_back_outside_a_ledger_too(world: World) -> None:
+    driver = Driver(
+        world, guarded=False, middleware=[gate(), sealing()], script=sends(MAIL), ledger_last=True
+    )
+    await driver.go(HELLO)
+    await driver.decide({"type": "approve"})
+    assert world.given == [{"to": MAIL, "text": ""}]
 
 
 @pytest.mark.parametrize(
@@ -221,22 +250,23 @@ async def test_the_sealed_arguments_do_not_open_under_another_key(
     assert world.given == []
 
 
-async def test_a_call_whose_digest_stands_for_other_arguments_does_not_run(drive: Any, world: World) -> None:
-    driver = drive(gate(), sealing(), script=sends(MAIL))
-    await driver.go(HELLO)
-    message = (await driver.agent.aget_state(driver.config)).values["messages"][-1]
-    other = drive(sealing(), script=sends(OTHER))
-    forged = (await other.go(HELLO))[1].additional_kwargs["placet_sealed"]
-    kwargs = {**message.additional_kwargs, "placet_sealed": forged}
-    update = {"messages": [message.model_copy(update={"additional_kwargs": kwargs})]}
-    with run_context(driver.run):
-        await driver.agent.aupdate_state(
-            driver.config, update, as_node="HumanInTheLoopMiddleware.after_model"
-        )
-    world.given.clear()
+def test_a_call_whose_digest_stands_for_other_arguments_does_not_run() -> None:
+    def masked(to: str) -> Any:
+        call = {"name": "send", "args": {"to": to}, "id": "1", "type": "tool_call"}
+        return sealing().masked_input(AIMessage("", tool_calls=[call]))
+
+    message, other = masked(MAIL), masked(OTHER)
+    kwargs = {**message.additional_kwargs, "placet_sealed": other.additional_kwargs["placet_sealed"]}
+    forged = message.model_copy(update={"additional_kwargs": kwargs})
+
+    def request(message: Any) -> ToolCallRequest:
+        runtime: Any = SimpleNamespace(config={})
+        call = message.tool_calls[0]
+        return ToolCallRequest(tool_call=call, tool=None, state={"messages": [message]}, runtime=runtime)
+
+    assert restored(request(message)).tool_call["args"] == {"to": MAIL}
     with pytest.raises(ChangedArguments, match="send"):
-        await driver.go(None)
-    assert world.given == []
+        restored(request(forged))
 
 
 async def test_an_answer_and_a_tools_result_are_masked_before_they_are_written(

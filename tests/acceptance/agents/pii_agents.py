@@ -23,9 +23,8 @@ from langchain_core.outputs import ChatGenerationChunk
 from langchain_core.tools import tool
 from langgraph.config import get_stream_writer
 from langgraph.types import interrupt
-from tool_agents import gate
 
-from placet.middleware import PIIMiddleware
+from placet.middleware import HumanInTheLoopMiddleware, PIIMiddleware
 from placet.middleware.testing import Call, ScriptedModel, Step
 
 if TYPE_CHECKING:
@@ -115,7 +114,7 @@ writing = _agent(
         calls=[Call("send", {"to": MAIL, "token": TOKEN, "header": HEADER})],
     ),
     lambda messages: f"done: {messages[-1].text}; {MAIL}, {HEADER}",
-    middleware=[gate("send")],
+    middleware=[HumanInTheLoopMiddleware({"send": True})],
 )
 failing = _agent(Step(calls=[Call("fail", {"to": MAIL})]))
 failing_model = _agent(Step(error=ValueError(f"nobody called {MAIL}, or {TOKEN}")))
