@@ -28,7 +28,7 @@ class Snapshot:
     events: dict[str, list[int]]
     graphs: Hashes
     ledgers: set[str]
-    """Runs that have one."""
+    """Runs that have one, or counts of what was tried again."""
 
     def zset(self, name: str) -> dict[str, float]:
         return self.zsets.get(name, {})
@@ -59,7 +59,7 @@ async def snapshot(redis: Any, namespace: str = "placet") -> Snapshot:
             case "hash" if kind in hashes:
                 found = await redis.hgetall(key)
                 hashes[kind][of] = {k.decode(): v.decode() for k, v in found.items()}
-            case "hash" if kind == "run-ledger":
+            case "hash" if kind in ("run-ledger", "run-tries"):
                 ledgers.add(of)
             case "zset":
                 zsets[name] = {k.decode(): s for k, s in await redis.zrange(key, 0, -1, withscores=True)}

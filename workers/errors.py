@@ -63,7 +63,7 @@ class UnknownAgent(PermanentError):
     """Raised when a run names an agent that no loaded `langgraph.json` lists."""
 
 
-class InvalidInput(PermanentError):
+class InvalidInput(PermanentError, ValueError):
     """Raised when an argument is refused; the message names the field and what would be right."""
 
     def __init__(self, field: str, message: str) -> None:
@@ -188,6 +188,15 @@ class EarlierToolError(PermanentError):
     def __init__(self, type_name: str, message: str) -> None:
         super().__init__(message)
         self.type_name = type_name
+
+
+class AttemptLost(PermanentError):
+    """Raised when all attempts at a call have been started, and nobody knows how the last one ended."""
+
+    def __init__(self, what: str, attempts: int) -> None:
+        super().__init__(f"the worker stopped in the last attempt ({attempts}) at {what}")
+        self.what = what
+        self.attempts = attempts
 
 
 class NoToolCall(PermanentError):

@@ -1,19 +1,26 @@
 """What middleware keeps outside the graph, and the run that is under way."""
 
 from .calls import UNKNOWN_CALL, CallId, CallOutcome, CallRecord, CallState
+from .models import MODEL_ANSWERED, MODEL_FAILURE, Breaker, Ended
 from .run import TIMER, RunContext, current_run, run_context
 from .state import InMemorySharedState, SharedState
+from .tries import TryRecord
 
 __all__ = [
+    "MODEL_ANSWERED",
+    "MODEL_FAILURE",
     "TIMER",
     "UNKNOWN_CALL",
+    "Breaker",
     "CallId",
     "CallOutcome",
     "CallRecord",
     "CallState",
+    "Ended",
     "InMemorySharedState",
     "RunContext",
     "SharedState",
+    "TryRecord",
     "current_run",
     "run_context",
 ]

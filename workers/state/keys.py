@@ -38,6 +38,7 @@ _TEMPLATES = {
     "run_refusals": "run-refusals:{}",  # hash: fleet that could not take it on -> until when it is not asked
     "run_pause": "run-pause:{}",  # list: approval ids of the pause the run is in, in order
     "run_ledger": "run-ledger:{}",  # hash: a tool call -> its attempts, JSON; call:attempt -> its result
+    "run_tries": "run-tries:{}",  # hash: a call -> its attempts, JSON; model:key -> which it stays with
     # one thread
     "thread": "thread:{}",  # hash: last_run, repair, rollback, open, kept, deleted_at, expired_at
     "thread_runs": "thread-runs:{}",  # zset: run id -> created, ms
@@ -50,6 +51,8 @@ _TEMPLATES = {
     "store_expiries": "store:expiries",  # zset: item -> expiry, microseconds
     "store_items": "store-items:{}",  # hash by namespace: key -> item
     "store_order": "store-order:{}",  # zset by namespace: key -> its number in the sequence
+    # one model
+    "breaker": "breaker:{}",  # hash: failures, open_until; trial:call -> until when it counts; expires
     # one approval request
     "approval": "approval:{}",  # hash
 }

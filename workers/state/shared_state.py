@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 from ..settings import Settings
 from .connection import Connection
 from .ledger import RedisToolCalls
+from .models import RedisModels
+from .tries import RedisTries
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
 
-class RedisSharedState(RedisToolCalls):
+class RedisSharedState(RedisToolCalls, RedisTries, RedisModels):
     """Shared by all processes on one Redis; a worker's is fenced by the token of its lease.
 
     Made by `open` for use without Placet's workers: nothing is fenced there.
