@@ -12,7 +12,7 @@ import pytest
 from placet import Placet
 from placet.dispatch import Dispatcher
 from placet.errors import LeaseLost
-from placet.middleware.shared import Breaker, CallId
+from placet.middleware.shared import Breaker, CallCount, CallId
 from placet.settings import Settings
 from placet.state.approvals import ApprovalRequest, Approvals, CheckedDecision
 from placet.state.connection import Connection
@@ -230,6 +230,9 @@ class Core:
             await ledger.enter_model(claim.run.id, Breaker("m", 1, 1), call="c")
         with pytest.raises(LeaseLost):
             await ledger.stay_with_model(claim.run.id, "k", 1)
+        counts = [CallCount("run", "models", 1)]
+        with pytest.raises(LeaseLost):
+            await ledger.count_call(claim.run.id, counts, thread_id="t1", waiter="late")
 
 
 @asynccontextmanager

@@ -88,6 +88,8 @@ class Engine:
         claim, why, wake_ups = await self._leases.claim(run_id)
         self._dispatcher.send(wake_ups)
         if claim is None:
+            if why == "missing":
+                log.warning("run.missing")  # its id is whatever somebody sent
             return why
         self.started += 1
         task = asyncio.current_task()
@@ -180,6 +182,7 @@ class Engine:
             serde, _ = encrypted(serde, key)
         return RunContext(
             run_id=claim.run.id,
+            agent=claim.run.agent,
             shared=self._leases.shared(claim),
             answers=own_answers(claim.answers),
             serde=serde,

@@ -199,6 +199,18 @@ class AttemptLost(PermanentError):
         self.attempts = attempts
 
 
+class CallChanged(PermanentError):
+    """Raised when a tool is about to run otherwise than it was approved; it does not run."""
+
+    def __init__(self, tool: str, tool_call_id: str) -> None:
+        super().__init__(
+            f"{tool!r} was about to run otherwise than its gate let it (call {tool_call_id}): middleware"
+            " changed the call; one that is meant to says so with placet.middleware.amend"
+        )
+        self.tool = tool
+        self.tool_call_id = tool_call_id
+
+
 class NoToolCall(PermanentError):
     """Raised when the current tool call is asked for where none is under way."""
 

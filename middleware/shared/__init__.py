@@ -1,6 +1,7 @@
 """What middleware keeps outside the graph, and the run that is under way."""
 
 from .calls import UNKNOWN_CALL, CallId, CallOutcome, CallRecord, CallState
+from .counts import CallCount, Counted
 from .models import MODEL_ANSWERED, MODEL_FAILURE, Breaker, Ended
 from .run import TIMER, RunContext, current_run, run_context
 from .state import InMemorySharedState, SharedState
@@ -12,10 +13,12 @@ __all__ = [
     "TIMER",
     "UNKNOWN_CALL",
     "Breaker",
+    "CallCount",
     "CallId",
     "CallOutcome",
     "CallRecord",
     "CallState",
+    "Counted",
     "Ended",
     "InMemorySharedState",
     "RunContext",

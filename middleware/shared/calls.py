@@ -64,7 +64,6 @@ class InMemoryToolCalls:
     """A ledger of tool calls in this process."""
 
     def __init__(self) -> None:
-        super().__init__()
         self._calls: dict[str, dict[str, list[CallRecord]]] = {}
 
     def _call(self, run_id: str, call: CallId) -> list[CallRecord]:

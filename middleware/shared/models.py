@@ -63,7 +63,6 @@ class InMemoryModels:
     """Breakers and choices in this process."""
 
     def __init__(self) -> None:
-        super().__init__()
         self._circuits: dict[str, _Circuit] = {}
         self._places: dict[tuple[str, str], int] = {}
 

@@ -53,7 +53,6 @@ class InMemoryTries:
     """Attempts in this process."""
 
     def __init__(self) -> None:
-        super().__init__()
         self._tries: dict[str, dict[str, _Try]] = {}
 
     def _try(self, run_id: str, key: str) -> _Try:

@@ -100,13 +100,13 @@ if redis.call('HEXISTS', K.run(run), 'incompatible') == 0 then
     cjson.encode({segment = segment, worker = owner}), int(attempt), pid)
 end
 local left = redis.call('HMGET', K.thread(thread), 'repair', 'rollback')
-local record = {}
 -- the input, which may be megabytes, is in the thread once the run has paused
 local skip = redis.call('HGET', K.run(run), 'progress') ~= '' and 'input'
+local names, record = {}, {}
 for _, name in ipairs(redis.call('HKEYS', K.run(run))) do
-  if name ~= skip then
-    record[#record + 1] = name
-    record[#record + 1] = redis.call('HGET', K.run(run), name)
-  end
+  if name ~= skip then names[#names + 1] = name end
+end
+for i, value in ipairs(redis.call('HMGET', K.run(run), unpack(names))) do
+  record[2 * i - 1], record[2 * i] = names[i], value
 end
 return {'claimed', token, record, pause.answers, left[1] or '', left[2] or '[]', WOKEN}
