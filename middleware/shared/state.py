@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Protocol
 
 from .calls import InMemoryToolCalls, ToolCalls
 from .counts import CallCounts, InMemoryCallCounts
+from .verdicts import InMemoryVerdicts, Verdicts
 
 if TYPE_CHECKING:
     import asyncio
 
 
-class SharedState(ToolCalls, CallCounts, Protocol):
+class SharedState(ToolCalls, CallCounts, Verdicts, Protocol):
     """What the middleware of all processes share; every change is atomic.
 
     Under Placet's workers each change is refused (`LeaseLost`) once the run's lease is another worker's.
@@ -21,7 +22,7 @@ class SharedState(ToolCalls, CallCounts, Protocol):
     """The event loop that its methods must run on; None: any."""
 
 
-class InMemorySharedState(InMemoryToolCalls, InMemoryCallCounts):
+class InMemorySharedState(InMemoryToolCalls, InMemoryCallCounts, InMemoryVerdicts):
     """Shared by what runs in this process, and gone with it."""
 
     loop: asyncio.AbstractEventLoop | None = None
@@ -29,3 +30,4 @@ class InMemorySharedState(InMemoryToolCalls, InMemoryCallCounts):
     def __init__(self) -> None:
         InMemoryToolCalls.__init__(self)
         InMemoryCallCounts.__init__(self)
+        InMemoryVerdicts.__init__(self)

@@ -37,8 +37,8 @@ _TEMPLATES = {
     "run_approvals": "run-approvals:{}",  # zset: approval id -> created, ms
     "run_refusals": "run-refusals:{}",  # hash: fleet that could not take it on -> until when it is not asked
     "run_pause": "run-pause:{}",  # list: approval ids of the pause the run is in, in order
+    "run_ledger": "run-ledger:{}",  # hash: call -> its attempts, JSON; call:attempt -> result; verdict:name
     "run_counts": "run-counts:{}",  # hash: run:NAME -> its calls, thread:NAME -> its part of its thread's
-    "run_ledger": "run-ledger:{}",  # hash: a tool call -> its attempts, JSON; call:attempt -> its result
     # one thread
     "thread": "thread:{}",  # hash: last_run, repair, rollback, open, kept, deleted_at, expired_at
     "thread_counts": "thread-counts:{}",  # hash: NAME -> calls in the thread
