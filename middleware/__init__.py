@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from .auto_mode import AutoModeMiddleware
     from .declared import NOT_DONE, UnknownCall, idempotent, side_effect
     from .detectors import detect_ip, detect_secret
+    from .fallback import ModelFallbackMiddleware
     from .file_search import FilesystemFileSearchMiddleware
     from .interrupt_on import InterruptOnConfig
     from .ledger import ToolLedgerMiddleware
@@ -50,6 +51,8 @@ if TYPE_CHECKING:
     from .model_router import ModelRouterMiddleware
     from .pii import PIIMiddleware
     from .redaction import PIIDetectionError
+    from .retry import ModelRetryMiddleware, ToolRetryMiddleware
+    from .retryable import get_retryable, stamp_retryable
     from .shared import InMemorySharedState, RunContext, SharedState, run_context
     from .shell_tool import ShellToolMiddleware
     from .summarization import SummarizationMiddleware
@@ -79,9 +82,11 @@ __all__ = [
     "ModelCallLimitExceededError",
     "ModelCallLimitMiddleware",
     "ModelChoice",
+    "ModelFallbackMiddleware",
     "ModelRefusalMiddleware",
     "ModelRequest",
     "ModelResponse",
+    "ModelRetryMiddleware",
     "ModelRouterMiddleware",
     "PIIDetectionError",
     "PIIMatch",
@@ -99,6 +104,7 @@ __all__ = [
     "ToolCallRequest",
     "ToolErrorMiddleware",
     "ToolLedgerMiddleware",
+    "ToolRetryMiddleware",
     "ToolTimeoutMiddleware",
     "UnknownCall",
     "after_agent",
@@ -110,10 +116,12 @@ __all__ = [
     "detect_ip",
     "detect_secret",
     "dynamic_prompt",
+    "get_retryable",
     "hook_config",
     "idempotent",
     "run_context",
     "side_effect",
+    "stamp_retryable",
     "wrap_model_call",
     "wrap_tool_call",
 ]
@@ -139,9 +147,11 @@ _HOME = {
     "ModelCallLimitExceededError": "model_call_limit",
     "ModelCallLimitMiddleware": "model_call_limit",
     "ModelChoice": "langchain.agents.middleware",
+    "ModelFallbackMiddleware": "fallback",
     "ModelRefusalMiddleware": "langchain.agents.middleware",
     "ModelRequest": "langchain.agents.middleware",
     "ModelResponse": "langchain.agents.middleware",
+    "ModelRetryMiddleware": "retry",
     "ModelRouterMiddleware": "model_router",
     "PIIDetectionError": "redaction",
     "PIIMatch": "langchain.agents.middleware",
@@ -159,6 +169,7 @@ _HOME = {
     "ToolCallRequest": "langchain.agents.middleware",
     "ToolErrorMiddleware": "langchain.agents.middleware",
     "ToolLedgerMiddleware": "ledger",
+    "ToolRetryMiddleware": "retry",
     "ToolTimeoutMiddleware": "timeout",
     "UnknownCall": "declared",
     "after_agent": "langchain.agents.middleware",
@@ -170,10 +181,12 @@ _HOME = {
     "detect_ip": "detectors",
     "detect_secret": "detectors",
     "dynamic_prompt": "langchain.agents.middleware",
+    "get_retryable": "retryable",
     "hook_config": "langchain.agents.middleware",
     "idempotent": "declared",
     "run_context": "shared",
     "side_effect": "declared",
+    "stamp_retryable": "retryable",
     "wrap_model_call": "langchain.agents.middleware",
     "wrap_tool_call": "langchain.agents.middleware",
 }
