@@ -50,6 +50,7 @@ async def test_a_gated_call_over_a_pause_a_kill_and_a_resume(fleet: Fleet, place
     (effect,) = await fleet.started("send")
     given = {"to": MAIL, "token": TOKEN, "header": f"{HEADER} for {MAIL}"}
     assert effect.args == given
+    assert "sending to [REDACTED_EMAIL]" in first.log
     first.kill()
     await assert_nowhere(fleet)
     (second,) = await fleet.start()

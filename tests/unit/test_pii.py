@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import pickle
+from contextlib import suppress
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +15,7 @@ from langchain.agents.middleware import ToolRetryMiddleware
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.errors import NodeCancelledError
 from langgraph.prebuilt.tool_node import ToolCallRequest
 from langgraph.types import Command
 
@@ -24,7 +27,9 @@ from placet.middleware import (
     PIIMiddleware,
     RunContext,
     ToolLedgerMiddleware,
+    get_retryable,
     run_context,
+    side_effect,
 )
 from placet.middleware.sealed_calls import raw_args, restored
 from placet.middleware.testing import Call, ScriptedModel, Step
@@ -182,6 +187,55 @@ async def test_when_is_asked_about_the_raw_arguments(drive: Any, world: World) -
     assert sorted(one["to"] for one in world.given) == [MAIL, OTHER]
 
 
+async def test_who_finds_out_about_a_lost_call_gets_the_raw_arguments_and_a_person_the_masked_ones() -> None:
+    guard_tools()
+    looked: list[Any] = []
+    run = RunContext(run_id="r", shared=InMemorySharedState(), guarded=True)
+
+    @side_effect(verify=lambda call: looked.append(dict(call.args)))
+    @tool
+    async def post(to: str) -> str:
+        """Post a letter."""
+        raise asyncio.CancelledError  # as if its worker died
+
+    agent: Any = create_agent(
+        ScriptedModel(script=[Step(calls=[Call("post", {"to": MAIL})])]),
+        [post],
+        middleware=[sealing()],
+        checkpointer=InMemorySaver(),
+    )
+    config = {"configurable": {"thread_id": "t"}}
+    with run_context(run), suppress(asyncio.CancelledError, NodeCancelledError):
+        await agent.ainvoke(HELLO, config, durability="sync")
+    with run_context(RunContext(run_id="r", shared=run.shared, guarded=True)):
+        out = await agent.ainvoke(None, config, version="v2", durability="sync")
+    assert looked == [{"to": MAIL}]
+    assert out.interrupts[0].value["args"] == {"to": "[REDACTED_EMAIL]"}
+
+
+async def test_a_subagents_calls_are_masked_by_its_own_rules(world: World) -> None:
+    guard_tools()
+    inner = Driver(world, guarded=True, middleware=[sealing()], script=sends(MAIL))
+
+    @tool
+    async def delegate(task: str) -> str:
+        """Have it done."""
+        out = await inner.agent.ainvoke({"messages": [HumanMessage(task)]})
+        world.given.append(task)
+        return str(out["messages"])
+
+    outer: Any = create_agent(
+        ScriptedModel(script=[Step(calls=[Call("delegate", {"task": f"write to {OTHER}"})]), "end"]),
+        [delegate],
+        middleware=[sealing()],
+    )
+    with run_context(RunContext(run_id="r", shared=InMemorySharedState(), guarded=True)):
+        out = await outer.ainvoke(HELLO)
+    assert world.given == [{"to": MAIL, "text": ""}, f"write to {OTHER}"]
+    assert OTHER not in repr(out)
+    assert MAIL not in repr(out)
+
+
 async def test_the_raw_arguments_are_put_back_outside_a_ledger_too(world: World) -> None:
     driver = Driver(
         world, guarded=False, middleware=[gate(), sealing()], script=sends(MAIL), ledger_last=True
@@ -314,6 +368,7 @@ async def test_block_names_the_type_and_never_the_match(drive: Any, world: World
         await driver.go({"messages": [HumanMessage(MAIL if where == "input" else "hello")]})
     error = raised.value
     assert error.matches[0]["value"] == ""
+    assert get_retryable(error) is False
     copied = pickle.loads(pickle.dumps(error))  # noqa: S301 - our own
     assert (copied.pii_type, copied.matches, str(copied)) == ("email", error.matches, str(error))
     assert len(world.given) == (where == "tool_results")
