@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 os.environ.setdefault("LANGGRAPH_STRICT_MSGPACK", "true")
@@ -16,6 +17,7 @@ from langgraph.types import Command, StreamMode
 from .answers import resume_map
 from .breakpoints import due_breakpoint, has_breakpoints, pass_leftovers
 from .compatibility import incompatibility
+from .cut_off import cut_off_results
 from .encoding import check_size, dump_shown
 from .errors import IncompatibleGraph, ThreadExpired
 from .event_writer import EventWriter
@@ -195,7 +197,8 @@ class Segment:
         if claim.rollback:
             await roll_back(self._graph, config, claim.rollback)
         if claim.repair:
-            await repair_thread(self._graph, config, claim.repair)
+            results = partial(cut_off_results, reason=claim.repair, read=partial(self._leases.cut_off, claim))
+            await repair_thread(self._graph, config, results)
         if claim.rollback or claim.repair:
             await self._leases.repaired(claim)
         return _Start(first_input(self._claim))

@@ -258,3 +258,16 @@ async def test_what_is_stored_is_encrypted(fleet: Fleet, placet: Placet) -> None
     await fleet.start(**key)
     assert await success(placet, run) == "done: refunded A-1"
     assert len(fleet.effects("refund")) == 1
+
+
+async def test_the_next_run_is_told_of_a_call_that_may_have_taken_effect(fleet: Fleet, placet: Placet) -> None:
+    await fleet.start()
+    run = await placet.enqueue("refunds", human("go"))
+    await killed_in_the_tool(fleet, placet, run)
+    await asked(placet, run)
+    await placet.cancel(run.id)
+    fleet.open_barrier("refund")
+    after = await placet.enqueue("refunds", human("go on"), thread_id=run.thread_id)
+    ended = await placet.wait(after.id, timeout=PATIENCE)
+    (told,) = (m["content"] for m in ended.result["messages"] if m.get("tool_call_id") == "call_1_0_0")
+    assert told.startswith("The call of `refund` was cut off and may have taken effect: ")

@@ -39,7 +39,7 @@ _TEMPLATES = {
     "run_pause": "run-pause:{}",  # list: approval ids of the pause the run is in, in order
     "run_ledger": "run-ledger:{}",  # hash: a tool call -> its attempts, JSON; call:attempt -> its result
     # one thread
-    "thread": "thread:{}",  # hash: last_run, repair, rollback, open, kept, deleted_at, expired_at
+    "thread": "thread:{}",  # hash: last_run, repair, repair_run, rollback, open, kept, deleted_at, expired_at
     "thread_runs": "thread-runs:{}",  # zset: run id -> created, ms
     "thread_queue": "thread-queue:{}",  # list: run ids, the first is the thread's current run
     "lease": "lease:{}",  # hash: token, run_id, owner
