@@ -5,42 +5,154 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from langchain.agents.middleware import (
+        AgentMiddleware,
+        AgentState,
+        ClearToolUsesEdit,
+        CodexSandboxExecutionPolicy,
+        ContextEditingMiddleware,
+        DockerExecutionPolicy,
+        ExtendedModelResponse,
+        HostExecutionPolicy,
+        LLMToolSelectorMiddleware,
+        ModelChoice,
+        ModelRefusalMiddleware,
+        ModelRequest,
+        ModelResponse,
+        ProviderToolSearchMiddleware,
+        RedactionRule,
+        TodoListMiddleware,
+        ToolCallRequest,
+        ToolErrorMiddleware,
+        after_agent,
+        after_model,
+        before_agent,
+        before_model,
+        dynamic_prompt,
+        hook_config,
+        wrap_model_call,
+        wrap_tool_call,
+    )
+
     from placet.state.shared_state import RedisSharedState
 
     from .attempt import current_idempotency_key
+    from .auto_mode import AutoModeMiddleware
     from .declared import NOT_DONE, UnknownCall, idempotent, side_effect
+    from .file_search import FilesystemFileSearchMiddleware
     from .ledger import ToolLedgerMiddleware
+    from .model_call_limit import ModelCallLimitExceededError, ModelCallLimitMiddleware
+    from .model_router import ModelRouterMiddleware
     from .shared import InMemorySharedState, RunContext, SharedState, run_context
+    from .shell_tool import ShellToolMiddleware
+    from .summarization import SummarizationMiddleware
     from .timeout import ToolTimeoutMiddleware
+    from .tool_call_limit import ToolCallLimitExceededError, ToolCallLimitMiddleware
+    from .tool_emulator import LLMToolEmulator
+    from .windows import CallWindow
 
 __all__ = [
     "NOT_DONE",
+    "AgentMiddleware",
+    "AgentState",
+    "AutoModeMiddleware",
+    "CallWindow",
+    "ClearToolUsesEdit",
+    "CodexSandboxExecutionPolicy",
+    "ContextEditingMiddleware",
+    "DockerExecutionPolicy",
+    "ExtendedModelResponse",
+    "FilesystemFileSearchMiddleware",
+    "HostExecutionPolicy",
     "InMemorySharedState",
+    "LLMToolEmulator",
+    "LLMToolSelectorMiddleware",
+    "ModelCallLimitExceededError",
+    "ModelCallLimitMiddleware",
+    "ModelChoice",
+    "ModelRefusalMiddleware",
+    "ModelRequest",
+    "ModelResponse",
+    "ModelRouterMiddleware",
+    "ProviderToolSearchMiddleware",
+    "RedactionRule",
     "RedisSharedState",
     "RunContext",
     "SharedState",
+    "ShellToolMiddleware",
+    "SummarizationMiddleware",
+    "TodoListMiddleware",
+    "ToolCallLimitExceededError",
+    "ToolCallLimitMiddleware",
+    "ToolCallRequest",
+    "ToolErrorMiddleware",
     "ToolLedgerMiddleware",
     "ToolTimeoutMiddleware",
     "UnknownCall",
+    "after_agent",
+    "after_model",
+    "before_agent",
+    "before_model",
     "current_idempotency_key",
+    "dynamic_prompt",
+    "hook_config",
     "idempotent",
     "run_context",
     "side_effect",
+    "wrap_model_call",
+    "wrap_tool_call",
 ]
 
 _HOME = {
     "NOT_DONE": "declared",
+    "AgentMiddleware": "langchain.agents.middleware",
+    "AgentState": "langchain.agents.middleware",
+    "AutoModeMiddleware": "auto_mode",
+    "CallWindow": "windows",
+    "ClearToolUsesEdit": "langchain.agents.middleware",
+    "CodexSandboxExecutionPolicy": "langchain.agents.middleware",
+    "ContextEditingMiddleware": "langchain.agents.middleware",
+    "DockerExecutionPolicy": "langchain.agents.middleware",
+    "ExtendedModelResponse": "langchain.agents.middleware",
+    "FilesystemFileSearchMiddleware": "file_search",
+    "HostExecutionPolicy": "langchain.agents.middleware",
     "InMemorySharedState": "shared",
+    "LLMToolEmulator": "tool_emulator",
+    "LLMToolSelectorMiddleware": "langchain.agents.middleware",
+    "ModelCallLimitExceededError": "model_call_limit",
+    "ModelCallLimitMiddleware": "model_call_limit",
+    "ModelChoice": "langchain.agents.middleware",
+    "ModelRefusalMiddleware": "langchain.agents.middleware",
+    "ModelRequest": "langchain.agents.middleware",
+    "ModelResponse": "langchain.agents.middleware",
+    "ModelRouterMiddleware": "model_router",
+    "ProviderToolSearchMiddleware": "langchain.agents.middleware",
+    "RedactionRule": "langchain.agents.middleware",
     "RedisSharedState": "placet.state.shared_state",
     "RunContext": "shared",
     "SharedState": "shared",
+    "ShellToolMiddleware": "shell_tool",
+    "SummarizationMiddleware": "summarization",
+    "TodoListMiddleware": "langchain.agents.middleware",
+    "ToolCallLimitExceededError": "tool_call_limit",
+    "ToolCallLimitMiddleware": "tool_call_limit",
+    "ToolCallRequest": "langchain.agents.middleware",
+    "ToolErrorMiddleware": "langchain.agents.middleware",
     "ToolLedgerMiddleware": "ledger",
     "ToolTimeoutMiddleware": "timeout",
     "UnknownCall": "declared",
+    "after_agent": "langchain.agents.middleware",
+    "after_model": "langchain.agents.middleware",
+    "before_agent": "langchain.agents.middleware",
+    "before_model": "langchain.agents.middleware",
     "current_idempotency_key": "attempt",
+    "dynamic_prompt": "langchain.agents.middleware",
+    "hook_config": "langchain.agents.middleware",
     "idempotent": "declared",
     "run_context": "shared",
     "side_effect": "declared",
+    "wrap_model_call": "langchain.agents.middleware",
+    "wrap_tool_call": "langchain.agents.middleware",
 }
 
 

@@ -17,6 +17,7 @@ from placet.checkpoint.serde import CheckpointSerde
 from placet.json_values import canonical, shown
 
 from .declared import UnknownCall
+from .refused import CallRefused
 from .replays import counted, earlier_error, skip
 from .shared import CallId
 from .unknown import Unknown, settle
@@ -117,8 +118,8 @@ class Attempt:
         await self._end("done", result, "failed" if failed else "succeeded")
 
     async def ended_by(self, error: BaseException) -> None:
-        """Store the error, or take the start back if it was a pause; one that was cancelled stays unknown."""
-        if isinstance(error, GraphInterrupt | GraphDrained) or is_invalid_resume(error):
+        """Store the error, or take the start back if it did not run; one that was cancelled stays unknown."""
+        if self._did_not_run(error):
             shared, start = self._run.shared, self._start
             await self._told(
                 shared.withdraw_call(self._run.run_id, self._call, attempt=self._number, start=start)
@@ -127,6 +128,13 @@ class Attempt:
             self._run.failed(self._call.key, self._number)
             text = str(error).encode("utf-8", "replace").decode()[:_MOST_ERROR_TEXT]
             await self._end("failed", [type(error).__name__, text], "failed")
+
+    def _did_not_run(self, error: BaseException) -> bool:
+        """Whether it is entered again from its beginning, or a limit had no room for it."""
+        if isinstance(error, CallRefused):
+            ns = self._request.runtime.config.get("configurable", {}).get("checkpoint_ns", "")
+            return error.is_of(ns, self._request.tool_call["id"])
+        return isinstance(error, GraphInterrupt | GraphDrained) or is_invalid_resume(error)
 
     async def _mark(self, *, again: int = 0) -> CallRecord:
         run = self._run
@@ -165,7 +173,7 @@ class Attempt:
             note=record.note,
         )
         run = self._run
-        settled = await settle(unknown, self._declaration, run_id=run.run_id, answers=run.answers)
+        settled = await settle(unknown, self._declaration, run, self._request.runtime.config)
         if settled.result is not None:
             await self._end("done", settled.result, settled.outcome)
         return settled.result

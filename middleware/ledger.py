@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import threading
 from contextvars import ContextVar
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -15,9 +13,10 @@ from placet.errors import NoRun
 from .attempt import Attempt
 from .declared import UNDECLARED, Declaration, declaration_of
 from .shared import current_run
+from .waiting import wait
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from langchain_core.messages import ToolMessage
     from langchain_core.tools import BaseTool
@@ -28,9 +27,6 @@ if TYPE_CHECKING:
     from .shared import RunContext
 
 T = TypeVar("T")
-
-LOOP_SECONDS = 10.0
-"""How long a sync tool call waits for the event loop to turn before it takes it for blocked."""
 
 
 class ToolLedgerMiddleware(AgentMiddleware[Any, Any, Any]):
@@ -169,7 +165,7 @@ def call(
     declaration = (options or _options.get() or _NONE).declaration(request.tool)
     attempt = Attempt(run, request, declaration, messages_key=messages_key)
     loop = run.shared.loop
-    if (result := _wait(attempt.begin(), loop)) is not None:
+    if (result := wait(attempt.begin(), loop)) is not None:
         found: T = result
         return found
     token = _options.set(None)
@@ -177,26 +173,9 @@ def call(
         with attempt.executed():
             made = execute(request)
     except BaseException as error:
-        _wait(attempt.ended_by(error), loop)
+        wait(attempt.ended_by(error), loop)
         raise
     finally:
         _options.reset(token)
-    _wait(attempt.succeeded(made), loop)
+    wait(attempt.succeeded(made), loop)
     return made
-
-
-def _wait(coroutine: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop | None) -> T:
-    """Run on the shared state's event loop, from another thread."""
-    try:
-        running = asyncio.get_running_loop()
-    except RuntimeError:
-        running = None
-    if running is None and loop is None:
-        return asyncio.run(coroutine)
-    turning = threading.Event()
-    if running is None and loop is not None:
-        loop.call_soon_threadsafe(turning.set)
-        if turning.wait(LOOP_SECONDS):
-            return asyncio.run_coroutine_threadsafe(coroutine, loop).result()
-    coroutine.close()
-    raise RuntimeError("an agent was invoked synchronously on an event loop, which it blocks: use ainvoke")

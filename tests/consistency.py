@@ -29,6 +29,8 @@ class Snapshot:
     graphs: Hashes
     ledgers: set[str]
     """Runs that have one."""
+    counts: dict[str, set[str]]
+    """Runs and threads whose calls are counted, by `run-counts` and `thread-counts`."""
 
     def zset(self, name: str) -> dict[str, float]:
         return self.zsets.get(name, {})
@@ -50,6 +52,7 @@ async def snapshot(redis: Any, namespace: str = "placet") -> Snapshot:
     lists: dict[str, list[str]] = {}
     events: dict[str, list[int]] = {}
     ledgers: set[str] = set()
+    counts: dict[str, set[str]] = {"run-counts": set(), "thread-counts": set()}
     seconds, micro = await redis.time()
     async for raw in redis.scan_iter(match=prefix + "*", count=1000):
         key = raw.decode()
@@ -61,6 +64,8 @@ async def snapshot(redis: Any, namespace: str = "placet") -> Snapshot:
                 hashes[kind][of] = {k.decode(): v.decode() for k, v in found.items()}
             case "hash" if kind == "run-ledger":
                 ledgers.add(of)
+            case "hash" if kind in counts:
+                counts[kind].add(of)
             case "zset":
                 zsets[name] = {k.decode(): s for k, s in await redis.zrange(key, 0, -1, withscores=True)}
             case "list":
@@ -78,6 +83,7 @@ async def snapshot(redis: Any, namespace: str = "placet") -> Snapshot:
         events=events,
         graphs=hashes["graph"],
         ledgers=ledgers,
+        counts=counts,
     )
 
 
@@ -85,7 +91,8 @@ async def check_consistency(redis: Any, namespace: str = "placet") -> Snapshot:
     """Fail if any two records disagree; returns what was looked at."""
     seen = await snapshot(redis, namespace)
     _check_indexes(seen)
-    assert seen.ledgers <= set(seen.runs)
+    assert seen.ledgers | seen.counts["run-counts"] <= set(seen.runs)
+    assert seen.counts["thread-counts"] <= set(seen.threads)
     for run_id in seen.runs:
         _check_run(seen, run_id)
         _check_clock(seen, run_id)
@@ -140,6 +147,8 @@ def _check_run(seen: Snapshot, run_id: str) -> None:
         assert asked == []
     if run["status"] == "success":
         assert run_id not in seen.ledgers
+    if run["status"] in ("success", "cancelled"):
+        assert run_id not in seen.counts["run-counts"]
 
 
 def _check_clock(seen: Snapshot, run_id: str) -> None:

@@ -12,7 +12,7 @@ import pytest
 from placet import Placet
 from placet.dispatch import Dispatcher
 from placet.errors import LeaseLost
-from placet.middleware.shared import CallId
+from placet.middleware.shared import CallCount, CallId
 from placet.settings import Settings
 from placet.state.approvals import ApprovalRequest, Approvals, CheckedDecision
 from placet.state.connection import Connection
@@ -220,6 +220,9 @@ class Core:
             await ledger.end_call(claim.run.id, call, attempt=1, start=1, state="done", outcome="succeeded")
         with pytest.raises(LeaseLost):
             await ledger.withdraw_call(claim.run.id, call, attempt=1, start=1)
+        counts = [CallCount("run", "models", 1)]
+        with pytest.raises(LeaseLost):
+            await ledger.count_call(claim.run.id, counts, thread_id="t1", waiter="late")
 
 
 @asynccontextmanager

@@ -182,6 +182,7 @@ class Engine:
             serde, _ = encrypted(serde, key)
         return RunContext(
             run_id=claim.run.id,
+            agent=claim.run.agent,
             shared=self._leases.shared(claim),
             answers=own_answers(claim.answers),
             serde=serde,

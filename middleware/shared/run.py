@@ -45,6 +45,8 @@ class RunContext:
     """Decisions on pauses of our own, by interrupt id."""
     serde: SerializerProtocol | None = None
     """The checkpointer's; None takes Placet's own, for plain data and messages."""
+    agent: str = ""
+    """Its name; for limits by agent."""
     guarded: bool = False
     """Whether something else than the middleware puts every tool call through the ledger."""
     _attempts: dict[str, _Attempts] = field(default_factory=dict)

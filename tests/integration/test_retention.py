@@ -10,11 +10,13 @@ from consistency import check_consistency
 from core import Core, open_core, request
 
 from placet.errors import Conflict, NotFound, ThreadExpired
+from placet.middleware.shared import CallCount
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
 KEEP = {"runs_keep_seconds": 3600, "thread_ttl_seconds": 3600}
+COUNTS = [CallCount("run", "models", 1), CallCount("thread", "models", 1)]
 
 
 @pytest.fixture
@@ -28,7 +30,8 @@ async def names(core: Core) -> set[str]:
     """All keys but those of the whole system; a graph that no run refers to has a lifetime of its own."""
     prefix = core.connection.keys.prefix
     every = {key.decode().removeprefix(prefix) for key in await core.redis.keys(prefix + "*")}
-    return {name for name in every if not name.startswith(("fence", "swept", "approvals:stream", "graph:"))}
+    others = ("fence", "swept", "approvals:stream", "graph:", "counted:")
+    return {name for name in every if not name.startswith(others)}
 
 
 async def age(core: Core, index: str, *ids: str) -> None:
@@ -48,7 +51,8 @@ async def test_an_ended_runs_records_go_whole(kept: Core) -> None:
     await kept.decide("a1", "a2")
     claim = await kept.claim()
     await kept.redis.hset(kept.connection.keys("run_ledger", "r1"), "call", "done")
-    await kept.finish(claim)
+    await kept.leases.shared(claim).count_call("r1", COUNTS, thread_id="t1", waiter="")
+    await kept.finish(claim, "error")
     before = await names(kept)
     assert await kept.timers.sweep() == (False, [])
     assert await names(kept) == before
@@ -98,6 +102,7 @@ async def test_a_thread_whose_earlier_run_is_swept_goes_on(kept: Core) -> None:
 async def test_an_idle_thread_expires_and_says_so(kept: Core) -> None:
     await kept.enqueue()
     claim = await kept.claim()
+    await kept.leases.shared(claim).count_call("r1", COUNTS, thread_id="t1", waiter="")
     await checkpoint(kept)
     await kept.fail(claim)
     await kept.timers.sweep()
@@ -105,7 +110,8 @@ async def test_an_idle_thread_expires_and_says_so(kept: Core) -> None:
     await age(kept, "idle", "t1")
     await kept.timers.sweep()
 
-    assert await kept.redis.exists(kept.connection.keys("checkpoint", "t1")) == 0
+    gone = [kept.connection.keys(name, "t1") for name in ("checkpoint", "thread_counts")]
+    assert await kept.redis.exists(*gone) == 0
     with pytest.raises(ThreadExpired, match="thread 't1' has expired: use another thread_id") as caught:
         await kept.enqueue("r2")
     assert caught.value.why == "expired"

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 TESTS = "tests/unit_tests/agents"
 MIDDLEWARE = f"{TESTS}/middleware"
+_WANTED = (f"{TESTS}/", "tests/__init__.py", "tests/unit_tests/__init__.py", "pyproject.toml")
 _PREFIX = MIDDLEWARE.replace("/", ".") + "."
 _OPTIONS = """\
 [pytest]
@@ -39,11 +40,7 @@ def download(folder: Path) -> Path:
     assert got.returncode == 0, got.stderr
     (archive,) = folder.glob("langchain-*.tar.gz")
     root = folder / archive.name.removesuffix(".tar.gz")
-    wanted = (
-        f"{root.name}/{TESTS}/",
-        f"{root.name}/tests/__init__.py",
-        f"{root.name}/tests/unit_tests/__init__",
-    )
+    wanted = tuple(f"{root.name}/{path}" for path in _WANTED)
     with tarfile.open(archive) as tar:
         members = [member for member in tar if member.name.startswith(wanted)]
         tar.extractall(folder, members=members, filter="data")

@@ -695,7 +695,7 @@ async def test_an_agent_that_blocks_the_event_loop_is_told(
 ) -> None:
     """An async tool that invokes an agent synchronously: it blocks the loop that the ledger needs."""
     guard_tools()
-    monkeypatch.setattr("placet.middleware.ledger.LOOP_SECONDS", 0.1)
+    monkeypatch.setattr("placet.middleware.waiting.LOOP_SECONDS", 0.1)
 
     @tool
     def pay() -> str:

@@ -16,6 +16,8 @@ from redis.asyncio import BlockingConnectionPool, ConnectionPool, Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import ExponentialBackoff
 
+from placet.middleware.shared.counts import GRACE_MS
+
 from ..errors import LeaseLost, NotConnected, StoreUnavailable
 from .batches import Batches
 from .keys import Keys, lua_prelude
@@ -37,7 +39,7 @@ READ_RETRIES = 5
 READ_SECONDS = 15
 """What a read may take, its repetitions and its waiting for something to read included."""
 NO_LIMIT = 2**31
-SHARED = ("records", "deployments", "ledger", "ends")
+SHARED = ("records", "deployments", "ledger", "counts", "ends")
 """The files in `lua/shared/` that every script begins with, each standing on those before it."""
 SUSPECT_MS = 600_000
 """How long a run that has outlived a worker is kept from others like it, in each segment."""
@@ -245,6 +247,7 @@ def _constants(settings: Settings) -> str:
         "ASK_AGAIN_MS": ASK_AGAIN_MS,
         "ALIVE_MS": int(alive_seconds(settings.reconcile_seconds) * 1000),
         "TOMBSTONE_SECONDS": TOMBSTONE_SECONDS,
+        "GRACE_MS": GRACE_MS,
     }
     return "".join(f"local {name} = {value}\n" for name, value in values.items())
 

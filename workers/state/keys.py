@@ -37,13 +37,19 @@ _TEMPLATES = {
     "run_approvals": "run-approvals:{}",  # zset: approval id -> created, ms
     "run_refusals": "run-refusals:{}",  # hash: fleet that could not take it on -> until when it is not asked
     "run_pause": "run-pause:{}",  # list: approval ids of the pause the run is in, in order
-    "run_ledger": "run-ledger:{}",  # hash: a tool call -> its attempts, JSON; call:attempt -> its result
+    "run_ledger": "run-ledger:{}",  # hash: call -> its attempts, JSON; call:attempt -> result; verdict:name
+    "run_counts": "run-counts:{}",  # hash: run:NAME -> its calls, thread:NAME -> its part of its thread's
     # one thread
     "thread": "thread:{}",  # hash: last_run, repair, repair_run, rollback, open, kept, deleted_at, expired_at
+    "thread_counts": "thread-counts:{}",  # hash: NAME -> calls in the thread
     "thread_runs": "thread-runs:{}",  # zset: run id -> created, ms
     "thread_queue": "thread-queue:{}",  # list: run ids, the first is the thread's current run
     "lease": "lease:{}",  # hash: token, run_id, owner
     "checkpoint": "checkpoint:{}",  # hash: the checkpointer's
+    # limits of calls over time
+    "counted": "counted:{}",  # string by a call's own id, for a minute: it was counted
+    "window_calls": "window-calls:{}",  # list: when each call was made, ms
+    "window_line": "window-line:{}",  # zset: a call that waits -> when there is room for it, ms
     # the agents' store; a namespace is its labels, each ended by a zero byte
     "store_namespaces": "store:namespaces",  # zset, all scores 0: namespaces that hold something
     "store_sequence": "store:sequence",  # string: counts the items ever put

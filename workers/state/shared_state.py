@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING
 
 from ..settings import Settings
 from .connection import Connection
+from .counts import RedisCallCounts
 from .ledger import RedisToolCalls
+from .verdicts import RedisVerdicts
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
 
-class RedisSharedState(RedisToolCalls):
+class RedisSharedState(RedisToolCalls, RedisCallCounts, RedisVerdicts):
     """Shared by all processes on one Redis; a worker's is fenced by the token of its lease.
 
     Made by `open` for use without Placet's workers: nothing is fenced there.

@@ -5,14 +5,14 @@ release(thread)
 redis.call('DEL', K.thread_queue(thread))
 for _, run in ipairs(redis.call('ZRANGE', K.thread_runs(thread), 0, -1)) do
   existed = 1
-  redis.call('DEL', K.run_ledger(run))
+  redis.call('DEL', K.run_ledger(run), K.run_counts(run))
   if not redis.call('HGET', K.run(run), 'ended_at') then
     finish(run, 'cancelled', 'the thread was deleted', 'unknown')
     event(run, 'run.ended', cjson.encode({status = 'cancelled', reason = 'the thread was deleted'}), nil, ARGV[2])
   end
 end
 existed = redis.call('DEL', K.checkpoint(thread)) + existed
-redis.call('DEL', K.thread(thread))
+redis.call('DEL', K.thread(thread), K.thread_counts(thread))
 redis.call('ZREM', K.idle, thread)
 if existed > 0 then
   redis.call('HSET', K.thread(thread), 'deleted_at', int(NOW))

@@ -26,7 +26,8 @@ local function forget_run(run)
   left = left - 1
   local thread, graph = unpack(redis.call('HMGET', K.run(run), 'thread_id', 'graph'))
   if graph then drop_graph(graph) end
-  redis.call('UNLINK', K.run(run), K.run_events(run), K.run_pause(run), K.run_ledger(run))
+  redis.call('UNLINK', K.run(run), K.run_events(run), K.run_pause(run), K.run_ledger(run),
+    K.run_counts(run))
   redis.call('ZREM', K.runs, run)
   redis.call('ZREM', K.ended, run)
   for _, status in ipairs({'pending', 'running', 'interrupted', 'success', 'error', 'timeout', 'cancelled'}) do
@@ -38,7 +39,7 @@ local function forget_run(run)
   -- whether another checkpointer has something of the thread is not known here
   local needed = elsewhere or t[1] or t[2] or t[3]
   if not needed and redis.call('EXISTS', K.thread_runs(thread), K.checkpoint(thread)) == 0 then
-    redis.call('DEL', K.thread(thread))
+    redis.call('DEL', K.thread(thread), K.thread_counts(thread))
     redis.call('ZREM', K.idle, thread)
   end
 end
@@ -57,7 +58,7 @@ if ttl > 0 and left > 0 then
     redis.call('HDEL', K.thread(thread), 'kept', 'repair', 'repair_run', 'rollback', 'last_run')
     redis.call('HSET', K.thread(thread), 'expired_at', int(NOW))
     redis.call('EXPIRE', K.thread(thread), TOMBSTONE_SECONDS)
-    redis.call('UNLINK', K.checkpoint(thread))
+    redis.call('UNLINK', K.checkpoint(thread), K.thread_counts(thread))
     if elsewhere then
       -- until somebody says that they are deleted, it is tried again
       redis.call('ZADD', K.idle, int(NOW - ttl + 60000), thread)

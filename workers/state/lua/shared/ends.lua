@@ -43,8 +43,10 @@ local function finish(run, status, reason, outcome)
   redis.call('HSET', K.run(run), 'ended_at', int(NOW), 'due', '', 'reason', reason)
   redis.call('HDEL', K.run(run), 'wake_at', 'stop', 'stop_reason', 'deadline', 'time_left')
   redis.call('EXPIRE', K.run_events(run), EVENTS_KEEP_SECONDS)
+  if r[3] == 'rollback' then uncount(run, thread) end
   -- a run that failed can be retried, and then needs to know what it did; so does whoever mends the thread
   if status == 'success' then redis.call('UNLINK', K.run_ledger(run)) end
+  if status == 'success' or status == 'cancelled' then redis.call('UNLINK', K.run_counts(run)) end
   redis.call('ZADD', K.ended, int(NOW), run)
   if redis.call('HINCRBY', K.thread(thread), 'open', -1) <= 0 then redis.call('ZADD', K.idle, int(NOW), thread) end
   note_kept(thread)

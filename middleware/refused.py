@@ -1,0 +1,33 @@
+"""Refusals of calls that a limit has no room for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from langgraph.errors import GraphBubbleUp
+
+if TYPE_CHECKING:
+    from .meter import Limit
+    from .shared import CallCount
+
+
+class Reached(NamedTuple):
+    """What one count of a limiter was when a call was refused."""
+
+    of: CallCount
+    value: int
+    full: bool
+
+
+class CallRefused(GraphBubbleUp):
+    """Raised in place of a call; its limiter alone says what becomes of it."""
+
+    def __init__(self, limit: Limit, reached: list[Reached], place: tuple[str, str | None]) -> None:
+        super().__init__(f"{limit.name} has no room for a call")
+        self.limit = limit
+        self.reached = reached
+        self._place = place
+
+    def is_of(self, checkpoint_ns: str, tool_call_id: str | None) -> bool:
+        """Whether it stands in place of this tool call, and not of one inside."""
+        return self._place == (checkpoint_ns, tool_call_id)
