@@ -36,10 +36,13 @@ if TYPE_CHECKING:
 
     from placet.state.shared_state import RedisSharedState
 
+    from .approval import HumanInTheLoopMiddleware
+    from .approved import amend
     from .attempt import current_idempotency_key
     from .auto_mode import AutoModeMiddleware
     from .declared import NOT_DONE, UnknownCall, idempotent, side_effect
     from .file_search import FilesystemFileSearchMiddleware
+    from .interrupt_on import InterruptOnConfig
     from .ledger import ToolLedgerMiddleware
     from .model_call_limit import ModelCallLimitExceededError, ModelCallLimitMiddleware
     from .model_router import ModelRouterMiddleware
@@ -64,7 +67,9 @@ __all__ = [
     "ExtendedModelResponse",
     "FilesystemFileSearchMiddleware",
     "HostExecutionPolicy",
+    "HumanInTheLoopMiddleware",
     "InMemorySharedState",
+    "InterruptOnConfig",
     "LLMToolEmulator",
     "LLMToolSelectorMiddleware",
     "ModelCallLimitExceededError",
@@ -91,6 +96,7 @@ __all__ = [
     "UnknownCall",
     "after_agent",
     "after_model",
+    "amend",
     "before_agent",
     "before_model",
     "current_idempotency_key",
@@ -116,7 +122,9 @@ _HOME = {
     "ExtendedModelResponse": "langchain.agents.middleware",
     "FilesystemFileSearchMiddleware": "file_search",
     "HostExecutionPolicy": "langchain.agents.middleware",
+    "HumanInTheLoopMiddleware": "approval",
     "InMemorySharedState": "shared",
+    "InterruptOnConfig": "interrupt_on",
     "LLMToolEmulator": "tool_emulator",
     "LLMToolSelectorMiddleware": "langchain.agents.middleware",
     "ModelCallLimitExceededError": "model_call_limit",
@@ -143,6 +151,7 @@ _HOME = {
     "UnknownCall": "declared",
     "after_agent": "langchain.agents.middleware",
     "after_model": "langchain.agents.middleware",
+    "amend": "approved",
     "before_agent": "langchain.agents.middleware",
     "before_model": "langchain.agents.middleware",
     "current_idempotency_key": "attempt",
