@@ -75,8 +75,10 @@ def _told(call: ToolCall, record: CallRecord | None, reason: str) -> ToolMessage
         known = "did not finish"
     elif record.state == "failed":
         known = "failed, and was not tried again"
-    elif record.state == "done" or record.note:
+    elif record.state == "done":
         known = "was carried out, but its result is not known"
+    elif record.note:
+        known = record.note
     else:
         known = "was cut off and may have taken effect"
     return ToolMessage(

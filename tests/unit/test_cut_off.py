@@ -44,7 +44,7 @@ def done(result: Any) -> CallRecord:
     [
         (None, "did not finish"),
         (CallRecord("unknown", 1), "was cut off and may have taken effect"),
-        (CallRecord("unknown", 1, note="5000000 bytes"), "was carried out, but its result is not known"),
+        (CallRecord("unknown", 1, note="ran to its end, but"), "ran to its end, but"),
         (CallRecord("failed", 1, b""), "failed, and was not tried again"),
         (CallRecord("done", 1, b"Vdamaged"), "was carried out, but its result is not known"),
         (done(Command(update={"count": 3})), "was carried out, but its result is not known"),
