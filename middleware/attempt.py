@@ -252,7 +252,7 @@ def call_id_of(request: ToolCallRequest, messages_key: str) -> CallId:
     """
     call = request.tool_call
     task = request.runtime.config.get("configurable", {}).get("checkpoint_ns", "")
-    message = _message_of(call["id"], request.state, messages_key)
+    message = message_of(call["id"], request.state, messages_key)
     return CallId(call_key(call, message, task=task), call["name"], call["id"] or "")
 
 
@@ -264,7 +264,7 @@ def call_key(call: ToolCall, message: AIMessage | None, *, task: str) -> str:
     return blake2b(canonical(parts), digest_size=12, person=b"placet.call").hexdigest()
 
 
-def _message_of(call_id: str | None, state: Any, messages_key: str) -> AIMessage | None:
+def message_of(call_id: str | None, state: Any, messages_key: str) -> AIMessage | None:
     """Find the message that made the call in a graph's state, whatever that is."""
     if isinstance(state, dict):
         state = state.get(messages_key)
