@@ -28,6 +28,7 @@ from .unknown import Unknown, settle
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
 
+    from langchain_core.messages import AIMessage, ToolCall
     from langgraph.prebuilt.tool_node import ToolCallRequest
 
     from .declared import Declaration
@@ -196,7 +197,7 @@ class Attempt:
             note=record.note,
         )
         run = self._run
-        settled = await settle(unknown, self._declaration, run_id=run.run_id, answers=run.answers)
+        settled = await settle(unknown, self._declaration, run, self._request.runtime.config)
         if settled.result is None:
             return None
         result = masked.masked(settled.result)
@@ -261,8 +262,12 @@ def call_id_of(request: ToolCallRequest, messages_key: str) -> CallId:
     call = request.tool_call
     task = request.runtime.config.get("configurable", {}).get("checkpoint_ns", "")
     message = message_of(call["id"], request.state, messages_key)
+    return CallId(call_key(call, message, task=task), call["name"], call["id"] or "")
+
+
+def call_key(call: ToolCall, message: AIMessage | None, *, task: str) -> str:
+    """Name a call of a message that was executed in `task`, of which the namespace above it counts."""
     parts = [task.rpartition("|")[0], task if message is None else message.id or task, call["id"]]
     if message is not None and sum(other["id"] == call["id"] for other in message.tool_calls) > 1:
         parts += [call["name"], shown(call["args"])]
-    key = blake2b(canonical(parts), digest_size=12, person=b"placet.call").hexdigest()
-    return CallId(key, call["name"], call["id"] or "")
+    return blake2b(canonical(parts), digest_size=12, person=b"placet.call").hexdigest()
