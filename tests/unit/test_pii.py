@@ -11,7 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from langchain.agents import create_agent
-from langchain.agents.middleware import ToolRetryMiddleware
+from langchain.agents.middleware import (
+    LLMToolSelectorMiddleware,
+    SummarizationMiddleware,
+    ToolRetryMiddleware,
+)
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
@@ -354,6 +358,44 @@ async def test_every_message_of_the_user_is_masked_and_each_once() -> None:
         "pin ********",
         [{"type": "text", "text": "or ****"}],
     ]
+
+
+async def test_a_summariser_and_a_selector_see_masked_text() -> None:
+    seen: list[str] = []
+
+    def recorded(answer: str) -> Any:
+        def step(messages: Any) -> str:
+            seen.append(repr(messages))
+            return answer
+
+        return step
+
+    @tool
+    def look(what: str) -> str:
+        """Look at something."""
+        return what
+
+    agent: Any = create_agent(
+        ScriptedModel(script=[recorded("ok")]),
+        [look],
+        middleware=[
+            PIIMiddleware("email", apply_to_output=True),
+            SummarizationMiddleware(
+                ScriptedModel(script=[recorded("summary")]), trigger=("messages", 3), keep=("messages", 1)
+            ),
+            LLMToolSelectorMiddleware(model=Selecting(script=[recorded("")])),
+        ],
+    )
+    await agent.ainvoke({"messages": [HumanMessage(MAIL), AIMessage("yes?"), HumanMessage(f"{OTHER}?")]})
+    assert len(seen) == 3
+    assert [text for text in seen if MAIL in text or OTHER in text] == []
+
+
+class Selecting(ScriptedModel):
+    """Answers with the tools that it selects."""
+
+    def with_structured_output(self, *_: Any, **__: Any) -> Any:
+        return self | (lambda _: {"tools": ["look"]})
 
 
 @pytest.mark.parametrize("where", ["input", "output", "tool_results", "tool_args"])
