@@ -44,7 +44,7 @@ def arguments_of(tool: BaseTool) -> ToolArguments:
 def names_alone(arguments: ToolArguments) -> ToolArguments:
     """Leave the arguments' names of a schema: what `fitted` needs, where answers were checked before."""
     declared = arguments["schema"].get("properties")
-    schema = {} if declared is None else {"properties": dict.fromkeys(declared, {})}
+    schema: dict[str, Any] = {} if declared is None else {"properties": {name: {} for name in declared}}
     return ToolArguments(schema=schema, undeclared=arguments["undeclared"])
 
 
