@@ -231,8 +231,12 @@ class _Chain:
 
 def _identity(model: BaseChatModel, place: int, policy: str) -> list[str]:
     """Name a model: its class, what it is called by its user and its provider, where it is."""
-    called = str(getattr(model, "name", None) or "")
-    known = next((str(value) for name in _NAMES if (value := getattr(model, name, None))), "")
-    address = next((str(value) for name in _ADDRESSES if (value := getattr(model, name, None))), "")
+    called, known, address = _text(model, "name"), _text(model, *_NAMES), _text(model, *_ADDRESSES)
     nameless = [] if called or known else [policy, str(place)]
     return [str(getattr(model, "_llm_type", type(model).__name__)), called, known, address, *nameless]
+
+
+def _text(model: BaseChatModel, *names: str) -> str:
+    """The first of these that is a text; of anything else another process would read another one."""
+    found = (getattr(model, name, None) for name in names)
+    return next((value for value in found if isinstance(value, str) and value), "")

@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from driver import HELLO, Clock, Driver
+from driver import HELLO, Clock, Driver, InThread
 from langchain.agents import create_agent
 from langchain_core.exceptions import ModelAuthenticationError, ModelRateLimitError
 from langchain_core.messages import ToolMessage
@@ -15,7 +15,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.errors import NodeCancelledError
 from langgraph.types import Command, interrupt
 
-from placet.errors import InvalidInput, OutcomeUnknown
+from placet.errors import InvalidInput, LeaseLost, OutcomeUnknown, StoreUnavailable
 from placet.middleware import (
     NOT_DONE,
     InMemorySharedState,
@@ -326,10 +326,19 @@ async def test_a_sync_agent_retries_in_its_thread() -> None:
 
     model = ScriptedModel(script=[Step(calls=[Call("charge")]), "end"])
     agent = create_agent(model, [tool(charge)], middleware=[retry()], checkpointer=InMemorySaver())
-
-    class Sync:
-        async def ainvoke(self, *args: Any, **kwargs: Any) -> Any:
-            return await asyncio.to_thread(agent.invoke, *args, **kwargs)
-
-    assert result(await Driver(Sync()).go(HELLO)).text == "charged"
+    assert result(await Driver(InThread(agent)).go(HELLO)).text == "charged"
     assert calls == 3
+
+
+@pytest.mark.parametrize("refusal", [LeaseLost("t"), StoreUnavailable("away")])
+async def test_a_store_that_refuses_is_no_failure_of_the_tool(refusal: Exception) -> None:
+    class Refusing(InMemorySharedState):
+        async def start_try(self, *_: Any, **__: Any) -> Any:
+            raise refusal
+
+    world = World()
+    outer = retry(name="outer", retry_on=Exception)
+    driver = drive(world.tool(), middleware=[outer, retry()], shared=Refusing())
+    with pytest.raises(type(refusal)):
+        await driver.go(HELLO)
+    assert world.done == 0
