@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from driver import HELLO, Clock, Driver, InThread
 from langchain.agents import create_agent
-from langchain_core.exceptions import ModelInvalidRequestError
+from langchain_core.exceptions import ModelInvalidRequestError, ModelRefusalError
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, interrupt
 from wire import Reply, WireServer
@@ -222,6 +222,17 @@ async def test_a_sync_agent_falls_back_in_its_thread(wire: WireServer) -> None:
     wire.script = dead("first")
     assert [(await runs.go()).text for _ in range(2)] == ["second", "second"]
     assert calls(wire) == ["first", "second", "second"]
+
+
+async def test_a_refusal_falls_back_and_is_no_failure_of_the_model() -> None:
+    refusing = ScriptedModel(script=[Step(error=ModelRefusalError())], name="refusing")
+    fallback = ModelFallbackMiddleware(ScriptedModel(script=["here"]), failure_threshold=1)
+    agent = create_agent(refusing, middleware=[fallback], checkpointer=InMemorySaver())
+    shared = InMemorySharedState()
+    for number in range(2):
+        messages = await Driver(agent, shared=shared, run_id=str(number)).go(HELLO)
+        assert messages[-1].text == "here"
+    assert shared._circuits == {}
 
 
 async def test_models_without_a_name_have_breakers_of_their_own() -> None:

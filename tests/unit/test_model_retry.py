@@ -188,6 +188,13 @@ def response(status: int = 503, headers: dict[str, str] | None = None) -> httpx.
     return httpx.HTTPStatusError("no", request=httpx.Request("POST", "http://h"), response=answer)
 
 
+def test_retry_after_of_botocore() -> None:
+    class ClientError(Exception):
+        response = {"ResponseMetadata": {"HTTPHeaders": {"retry-after": "7"}}}  # noqa: RUF012 - as botocore's
+
+    assert retry_after_seconds(ClientError()) == 7
+
+
 @pytest.mark.parametrize(
     ("headers", "seconds"),
     [

@@ -18,6 +18,7 @@ from langgraph.types import Command, interrupt
 from placet.errors import InvalidInput, LeaseLost, OutcomeUnknown, StoreUnavailable
 from placet.middleware import (
     NOT_DONE,
+    HumanInTheLoopMiddleware,
     InMemorySharedState,
     ModelFallbackMiddleware,
     ModelRetryMiddleware,
@@ -301,6 +302,54 @@ async def test_parallel_calls_wait_and_fail_apart(clock: Clock) -> None:
     messages = await driver.go()
     assert [m.text for m in messages if isinstance(m, ToolMessage)] == ["charged", "charged"]
     assert (one.done, other.done) == (2, 3)
+
+
+async def test_a_persons_answer_wakes_no_timer(clock: Clock) -> None:
+    """A gate beside it is answered before the wait is over: the tool is entered early, and waits on."""
+    world, gated = World(*down(1)), World()
+    refund = gated.tool()
+    refund.name = "refund"
+    gate = HumanInTheLoopMiddleware({"refund": True}, interrupt_mode="per_call")
+    driver = drive(world.tool(), refund, middleware=[gate, retry(initial_delay=10, jitter=False)])
+    await driver.go(HELLO)
+    timer, question = sorted(driver.waiting, key=lambda one: one.value["type"])
+    assert timer.value["type"] == TIMER
+    await driver.go(Command(resume={question.id: {"type": "approve"}}))
+    assert (driver.waiting, world.done, gated.done) == ((timer,), 1, 1)
+    clock.move(10)
+    messages = await driver.go()
+    assert [m.text for m in messages if isinstance(m, ToolMessage)] == ["charged", "charged"]
+    assert (driver.waiting, world.done, gated.done) == ((), 2, 1)
+
+
+async def test_a_subagents_model_waits_off_the_worker_too(clock: Clock) -> None:
+    asked = 0
+
+    def answer(_: Any) -> Step | str:
+        nonlocal asked
+        asked += 1
+        return Step(error=ConnectionError("down")) if asked < 3 else "found"
+
+    inner = create_agent(
+        ScriptedModel(script=[answer]), middleware=[ModelRetryMiddleware(initial_delay=10, jitter=False)]
+    )
+
+    @tool
+    @idempotent
+    async def charge() -> str:
+        """Have it done."""
+        return str((await inner.ainvoke(HELLO))["messages"][-1].text)
+
+    driver = drive(charge, middleware=[retry()])
+    await driver.go(HELLO)
+    for seconds in (10, 20):
+        (timer,) = driver.waiting
+        assert timer.value["type"] == TIMER
+        await driver.go()
+        assert driver.waiting == (timer,)
+        clock.move(seconds)
+        messages = await driver.go()
+    assert (driver.waiting, result(messages).text, asked) == ((), "found", 3)
 
 
 async def test_a_run_that_is_retried_begins_to_count_again() -> None:
