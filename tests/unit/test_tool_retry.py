@@ -330,7 +330,7 @@ async def test_a_subagents_model_waits_off_the_worker_too(clock: Clock) -> None:
         asked += 1
         return Step(error=ConnectionError("down")) if asked < 3 else "found"
 
-    inner = create_agent(
+    inner: Any = create_agent(
         ScriptedModel(script=[answer]), middleware=[ModelRetryMiddleware(initial_delay=10, jitter=False)]
     )
 
