@@ -17,7 +17,7 @@ from placet.checkpoint.serde import CheckpointSerde
 from placet.json_values import canonical, shown
 
 from .declared import UnknownCall
-from .refused import CallRefused
+from .refused import CallRefused, LimitExceeded
 from .replays import counted, earlier_error, skip
 from .shared import CallId
 from .unknown import Unknown, settle
@@ -123,6 +123,8 @@ class Attempt:
             await self._told(
                 shared.withdraw_call(self._run.run_id, self._call, attempt=self._number, start=start)
             )
+        elif isinstance(error, CallRefused):
+            await self._told(self._ended("unknown", b"", f"it was cut off, {error}", "failed"))
         elif _is_failure(error):
             self._run.failed(self._call.key, self._number)
             text = str(error).encode("utf-8", "replace").decode()[:_MOST_ERROR_TEXT]
@@ -179,18 +181,13 @@ class Attempt:
 
     async def _end(self, state: CallState, value: Any, outcome: CallOutcome) -> None:
         payload, note = self._packed(value)
+        await self._told(self._ended("unknown" if note else state, payload, note, outcome))
+
+    def _ended(self, state: CallState, payload: bytes, note: str, outcome: CallOutcome) -> Awaitable[None]:
         run = self._run
-        await self._told(
-            run.shared.end_call(
-                run.run_id,
-                self._call,
-                attempt=self._number,
-                start=self._start,
-                state="unknown" if note else state,
-                payload=payload,
-                note=note,
-                outcome=outcome,
-            )
+        of: dict[str, Any] = {"attempt": self._number, "start": self._start}
+        return run.shared.end_call(
+            run.run_id, self._call, state=state, payload=payload, note=note, outcome=outcome, **of
         )
 
     def _packed(self, value: Any) -> tuple[bytes, str]:
@@ -217,7 +214,7 @@ class Attempt:
 
 
 def _is_failure(error: BaseException) -> bool:
-    if isinstance(error, errors.OutcomeUnknown):  # of a call inside the tool
+    if isinstance(error, errors.OutcomeUnknown | LimitExceeded):  # of a call inside the tool
         return True
     return isinstance(error, Exception) and not isinstance(error, GraphBubbleUp)
 

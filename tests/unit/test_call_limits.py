@@ -349,6 +349,20 @@ async def test_tools_of_a_subagent_count_in_its_parents_run(world: World) -> Non
     assert messages[-1].text == "done"
 
 
+async def test_subagents_at_once_get_what_is_left(world: World) -> None:
+    guard_tools()
+    three = Step(calls=[Call("delegate"), Call("delegate"), Call("delegate")])
+    limit = ModelCallLimitMiddleware(run_limit=6)
+    agent = world.agent(limit, model=world.model(three), tools=[delegating(world)])
+    messages = await world.go(agent, HELLO, guarded=True)
+    assert (world.count("model"), paired(messages)) == (6, True)
+    assert [
+        record[0].note for record in world.shared._calls["r"].values() if record[0].state == "unknown"
+    ] == ["it was cut off, ModelCallLimitMiddleware had no room for a call"] * sum(
+        "limit" in text for _, text in answers(messages)
+    )
+
+
 async def test_limit_end_parallel(world: World) -> None:
     """LC#39258: limit 1, three calls, "end": three ToolMessages, zero executions, thread count unchanged."""
     agent = world.agent(

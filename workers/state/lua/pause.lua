@@ -15,7 +15,7 @@ local function reopen(id, reason)
 end
 local asked, was = {}, {}
 for _, request in ipairs(requests) do asked[request.id] = true end
-for id, outcome in pairs(outcomes) do settle(id, outcome) end
+for id, outcome in pairs(outcomes) do came_to(id, outcome) end
 -- nobody is to be asked for a run that is to stop
 stop_late(run)
 local ended = stopped(run, pid)
