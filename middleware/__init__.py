@@ -41,11 +41,14 @@ if TYPE_CHECKING:
     from .attempt import current_idempotency_key
     from .auto_mode import AutoModeMiddleware
     from .declared import NOT_DONE, UnknownCall, idempotent, side_effect
+    from .fallback import ModelFallbackMiddleware
     from .file_search import FilesystemFileSearchMiddleware
     from .interrupt_on import InterruptOnConfig
     from .ledger import ToolLedgerMiddleware
     from .model_call_limit import ModelCallLimitExceededError, ModelCallLimitMiddleware
     from .model_router import ModelRouterMiddleware
+    from .retry import ModelRetryMiddleware, ToolRetryMiddleware
+    from .retryable import get_retryable, stamp_retryable
     from .shared import InMemorySharedState, RunContext, SharedState, run_context
     from .shell_tool import ShellToolMiddleware
     from .summarization import SummarizationMiddleware
@@ -75,9 +78,11 @@ __all__ = [
     "ModelCallLimitExceededError",
     "ModelCallLimitMiddleware",
     "ModelChoice",
+    "ModelFallbackMiddleware",
     "ModelRefusalMiddleware",
     "ModelRequest",
     "ModelResponse",
+    "ModelRetryMiddleware",
     "ModelRouterMiddleware",
     "ProviderToolSearchMiddleware",
     "RedactionRule",
@@ -92,6 +97,7 @@ __all__ = [
     "ToolCallRequest",
     "ToolErrorMiddleware",
     "ToolLedgerMiddleware",
+    "ToolRetryMiddleware",
     "ToolTimeoutMiddleware",
     "UnknownCall",
     "after_agent",
@@ -101,10 +107,12 @@ __all__ = [
     "before_model",
     "current_idempotency_key",
     "dynamic_prompt",
+    "get_retryable",
     "hook_config",
     "idempotent",
     "run_context",
     "side_effect",
+    "stamp_retryable",
     "wrap_model_call",
     "wrap_tool_call",
 ]
@@ -130,9 +138,11 @@ _HOME = {
     "ModelCallLimitExceededError": "model_call_limit",
     "ModelCallLimitMiddleware": "model_call_limit",
     "ModelChoice": "langchain.agents.middleware",
+    "ModelFallbackMiddleware": "fallback",
     "ModelRefusalMiddleware": "langchain.agents.middleware",
     "ModelRequest": "langchain.agents.middleware",
     "ModelResponse": "langchain.agents.middleware",
+    "ModelRetryMiddleware": "retry",
     "ModelRouterMiddleware": "model_router",
     "ProviderToolSearchMiddleware": "langchain.agents.middleware",
     "RedactionRule": "langchain.agents.middleware",
@@ -147,6 +157,7 @@ _HOME = {
     "ToolCallRequest": "langchain.agents.middleware",
     "ToolErrorMiddleware": "langchain.agents.middleware",
     "ToolLedgerMiddleware": "ledger",
+    "ToolRetryMiddleware": "retry",
     "ToolTimeoutMiddleware": "timeout",
     "UnknownCall": "declared",
     "after_agent": "langchain.agents.middleware",
@@ -156,10 +167,12 @@ _HOME = {
     "before_model": "langchain.agents.middleware",
     "current_idempotency_key": "attempt",
     "dynamic_prompt": "langchain.agents.middleware",
+    "get_retryable": "retryable",
     "hook_config": "langchain.agents.middleware",
     "idempotent": "declared",
     "run_context": "shared",
     "side_effect": "declared",
+    "stamp_retryable": "retryable",
     "wrap_model_call": "langchain.agents.middleware",
     "wrap_tool_call": "langchain.agents.middleware",
 }

@@ -169,7 +169,9 @@ class HumanInTheLoopMiddleware(stock.HumanInTheLoopMiddleware[StateT, ContextT, 
                 name = seal(self.name, call)
                 ask = ask or (name in calls and calls[name]["ask"])  # of equal calls none slips through
                 calls[name] = await self._review(call, tools, state, request.runtime, ask=ask)
-        named = {name for review in calls.values() if "edit" in review["allowed"] for name in review["tools"]}
+        # a batch is asked about where no tool is at hand
+        batch = [one for one in calls.values() if one["mode"] == "batched" and "edit" in one["allowed"]]
+        named = {name for review in batch for name in review["tools"]}
         arguments = {name: arguments_of(tools[name]) for name in sorted(named & tools.keys())}
         reviews = Reviews(message_id=message.id, calls=calls, tools=arguments)
         return ExtendedModelResponse(

@@ -190,6 +190,15 @@ class EarlierToolError(PermanentError):
         self.type_name = type_name
 
 
+class AttemptLost(PermanentError):
+    """Raised when all attempts at a call have been started, and nobody knows how the last one ended."""
+
+    def __init__(self, what: str, attempts: int) -> None:
+        super().__init__(f"the worker stopped in the last attempt ({attempts}) at {what}")
+        self.what = what
+        self.attempts = attempts
+
+
 class CallChanged(PermanentError):
     """Raised when a tool is about to run otherwise than it was approved; it does not run."""
 
