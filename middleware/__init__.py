@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         ModelRefusalMiddleware,
         ModelRequest,
         ModelResponse,
+        PIIMatch,
         ProviderToolSearchMiddleware,
         RedactionRule,
         TodoListMiddleware,
@@ -41,12 +42,15 @@ if TYPE_CHECKING:
     from .attempt import current_idempotency_key
     from .auto_mode import AutoModeMiddleware
     from .declared import NOT_DONE, UnknownCall, idempotent, side_effect
+    from .detectors import detect_ip, detect_secret
     from .fallback import ModelFallbackMiddleware
     from .file_search import FilesystemFileSearchMiddleware
     from .interrupt_on import InterruptOnConfig
     from .ledger import ToolLedgerMiddleware
     from .model_call_limit import ModelCallLimitExceededError, ModelCallLimitMiddleware
     from .model_router import ModelRouterMiddleware
+    from .pii import PIIMiddleware
+    from .redaction import PIIDetectionError
     from .retry import ModelRetryMiddleware, ToolRetryMiddleware
     from .retryable import get_retryable, stamp_retryable
     from .shared import InMemorySharedState, RunContext, SharedState, run_context
@@ -84,6 +88,9 @@ __all__ = [
     "ModelResponse",
     "ModelRetryMiddleware",
     "ModelRouterMiddleware",
+    "PIIDetectionError",
+    "PIIMatch",
+    "PIIMiddleware",
     "ProviderToolSearchMiddleware",
     "RedactionRule",
     "RedisSharedState",
@@ -106,6 +113,8 @@ __all__ = [
     "before_agent",
     "before_model",
     "current_idempotency_key",
+    "detect_ip",
+    "detect_secret",
     "dynamic_prompt",
     "get_retryable",
     "hook_config",
@@ -144,6 +153,9 @@ _HOME = {
     "ModelResponse": "langchain.agents.middleware",
     "ModelRetryMiddleware": "retry",
     "ModelRouterMiddleware": "model_router",
+    "PIIDetectionError": "redaction",
+    "PIIMatch": "langchain.agents.middleware",
+    "PIIMiddleware": "pii",
     "ProviderToolSearchMiddleware": "langchain.agents.middleware",
     "RedactionRule": "langchain.agents.middleware",
     "RedisSharedState": "placet.state.shared_state",
@@ -166,6 +178,8 @@ _HOME = {
     "before_agent": "langchain.agents.middleware",
     "before_model": "langchain.agents.middleware",
     "current_idempotency_key": "attempt",
+    "detect_ip": "detectors",
+    "detect_secret": "detectors",
     "dynamic_prompt": "langchain.agents.middleware",
     "get_retryable": "retryable",
     "hook_config": "langchain.agents.middleware",
