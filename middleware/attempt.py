@@ -17,7 +17,7 @@ from placet.checkpoint.serde import CheckpointSerde
 from placet.json_values import canonical, shown
 
 from .declared import UnknownCall
-from .refused import CallRefused
+from .refused import CallRefused, LimitExceeded
 from .replays import counted, earlier_error, skip
 from .shared import CallId
 from .unknown import Unknown, settle
@@ -130,6 +130,8 @@ class Attempt:
             await self._told(
                 shared.withdraw_call(self._run.run_id, self._call, attempt=self._number, start=start)
             )
+        elif isinstance(error, CallRefused):
+            await self._keep("unknown", b"", f"it was cut off, {error}", "failed")
         elif _is_failure(error):
             text = str(error).encode("utf-8", "replace").decode()[:_MOST_ERROR_TEXT]
             if self._is_asked_about(error):
@@ -143,6 +145,8 @@ class Attempt:
     def _is_asked_about(self, error: BaseException) -> bool:
         """Whether the tool or a person has to say if it may run once more: a retry takes it for granted."""
         if self._unsafe_retry is None or self._declaration.on_unknown == "rerun":
+            return False
+        if isinstance(error, LimitExceeded):  # none follows
             return False
         return isinstance(error, Exception) and self._unsafe_retry(error)
 
@@ -239,7 +243,7 @@ class Attempt:
 
 
 def _is_failure(error: BaseException) -> bool:
-    if isinstance(error, errors.OutcomeUnknown):  # of a call inside the tool
+    if isinstance(error, errors.OutcomeUnknown | LimitExceeded):  # of a call inside the tool
         return True
     return isinstance(error, Exception) and not isinstance(error, GraphBubbleUp)
 
