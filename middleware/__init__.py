@@ -36,13 +36,19 @@ if TYPE_CHECKING:
 
     from placet.state.shared_state import RedisSharedState
 
+    from .approval import HumanInTheLoopMiddleware
+    from .approved import amend
     from .attempt import current_idempotency_key
     from .auto_mode import AutoModeMiddleware
     from .declared import NOT_DONE, UnknownCall, idempotent, side_effect
+    from .fallback import ModelFallbackMiddleware
     from .file_search import FilesystemFileSearchMiddleware
+    from .interrupt_on import InterruptOnConfig
     from .ledger import ToolLedgerMiddleware
     from .model_call_limit import ModelCallLimitExceededError, ModelCallLimitMiddleware
     from .model_router import ModelRouterMiddleware
+    from .retry import ModelRetryMiddleware, ToolRetryMiddleware
+    from .retryable import get_retryable, stamp_retryable
     from .shared import InMemorySharedState, RunContext, SharedState, run_context
     from .shell_tool import ShellToolMiddleware
     from .summarization import SummarizationMiddleware
@@ -64,15 +70,19 @@ __all__ = [
     "ExtendedModelResponse",
     "FilesystemFileSearchMiddleware",
     "HostExecutionPolicy",
+    "HumanInTheLoopMiddleware",
     "InMemorySharedState",
+    "InterruptOnConfig",
     "LLMToolEmulator",
     "LLMToolSelectorMiddleware",
     "ModelCallLimitExceededError",
     "ModelCallLimitMiddleware",
     "ModelChoice",
+    "ModelFallbackMiddleware",
     "ModelRefusalMiddleware",
     "ModelRequest",
     "ModelResponse",
+    "ModelRetryMiddleware",
     "ModelRouterMiddleware",
     "ProviderToolSearchMiddleware",
     "RedactionRule",
@@ -87,18 +97,22 @@ __all__ = [
     "ToolCallRequest",
     "ToolErrorMiddleware",
     "ToolLedgerMiddleware",
+    "ToolRetryMiddleware",
     "ToolTimeoutMiddleware",
     "UnknownCall",
     "after_agent",
     "after_model",
+    "amend",
     "before_agent",
     "before_model",
     "current_idempotency_key",
     "dynamic_prompt",
+    "get_retryable",
     "hook_config",
     "idempotent",
     "run_context",
     "side_effect",
+    "stamp_retryable",
     "wrap_model_call",
     "wrap_tool_call",
 ]
@@ -116,15 +130,19 @@ _HOME = {
     "ExtendedModelResponse": "langchain.agents.middleware",
     "FilesystemFileSearchMiddleware": "file_search",
     "HostExecutionPolicy": "langchain.agents.middleware",
+    "HumanInTheLoopMiddleware": "approval",
     "InMemorySharedState": "shared",
+    "InterruptOnConfig": "interrupt_on",
     "LLMToolEmulator": "tool_emulator",
     "LLMToolSelectorMiddleware": "langchain.agents.middleware",
     "ModelCallLimitExceededError": "model_call_limit",
     "ModelCallLimitMiddleware": "model_call_limit",
     "ModelChoice": "langchain.agents.middleware",
+    "ModelFallbackMiddleware": "fallback",
     "ModelRefusalMiddleware": "langchain.agents.middleware",
     "ModelRequest": "langchain.agents.middleware",
     "ModelResponse": "langchain.agents.middleware",
+    "ModelRetryMiddleware": "retry",
     "ModelRouterMiddleware": "model_router",
     "ProviderToolSearchMiddleware": "langchain.agents.middleware",
     "RedactionRule": "langchain.agents.middleware",
@@ -139,18 +157,22 @@ _HOME = {
     "ToolCallRequest": "langchain.agents.middleware",
     "ToolErrorMiddleware": "langchain.agents.middleware",
     "ToolLedgerMiddleware": "ledger",
+    "ToolRetryMiddleware": "retry",
     "ToolTimeoutMiddleware": "timeout",
     "UnknownCall": "declared",
     "after_agent": "langchain.agents.middleware",
     "after_model": "langchain.agents.middleware",
+    "amend": "approved",
     "before_agent": "langchain.agents.middleware",
     "before_model": "langchain.agents.middleware",
     "current_idempotency_key": "attempt",
     "dynamic_prompt": "langchain.agents.middleware",
+    "get_retryable": "retryable",
     "hook_config": "langchain.agents.middleware",
     "idempotent": "declared",
     "run_context": "shared",
     "side_effect": "declared",
+    "stamp_retryable": "retryable",
     "wrap_model_call": "langchain.agents.middleware",
     "wrap_tool_call": "langchain.agents.middleware",
 }

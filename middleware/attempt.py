@@ -23,7 +23,7 @@ from .shared import CallId
 from .unknown import Unknown, settle
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Iterator
+    from collections.abc import Awaitable, Callable, Iterator
 
     from langgraph.prebuilt.tool_node import ToolCallRequest
 
@@ -45,6 +45,9 @@ class LeaseLost(errors.LeaseLost, GraphBubbleUp):
 class StoreUnavailable(errors.StoreUnavailable, GraphBubbleUp):
     """Raised when the shared state does not answer: the tool does not start."""
 
+
+unsafe_retry: ContextVar[Callable[[Exception], bool] | None] = ContextVar("placet_unsafe_retry", default=None)
+"""Says of an error whether the call would be tried again, where nobody has said that it may run twice."""
 
 _idempotency_key: ContextVar[str | None] = ContextVar("placet_idempotency_key", default=None)
 
@@ -76,6 +79,7 @@ class Attempt:
         self._call = call_id_of(request, messages_key)
         self._number = run.enter(self._call.key, request.runtime)
         self._start = 0
+        self._unsafe_retry = unsafe_retry.get()
         self._consumed = [0, 0]
         name = canonical([run.run_id, self._call.key])
         self._idempotency_key = blake2b(name, digest_size=16, person=b"placet.key").hexdigest()
@@ -105,10 +109,12 @@ class Attempt:
     def executed(self) -> Iterator[None]:
         """Make it the current tool call, and count what it takes from LangGraph's counters."""
         token = _idempotency_key.set(self._idempotency_key)
+        retry = unsafe_retry.set(None)  # what an agent inside the tool calls is its own matter
         try:
             with counted(self._request.runtime.config) as self._consumed:
                 yield
         finally:
+            unsafe_retry.reset(retry)
             _idempotency_key.reset(token)
 
     async def succeeded(self, result: Any) -> None:
@@ -124,9 +130,20 @@ class Attempt:
                 shared.withdraw_call(self._run.run_id, self._call, attempt=self._number, start=start)
             )
         elif _is_failure(error):
-            self._run.failed(self._call.key, self._number)
             text = str(error).encode("utf-8", "replace").decode()[:_MOST_ERROR_TEXT]
+            if self._is_asked_about(error):
+                note = f"failed with {type(error).__name__}, and may have taken effect all the same: {text}"
+                self._run.enter_again(self._call.key)
+                await self._keep("unknown", b"", note, "unknown")
+                return
+            self._run.failed(self._call.key, self._number)
             await self._end("failed", [type(error).__name__, text], "failed")
+
+    def _is_asked_about(self, error: BaseException) -> bool:
+        """Whether the tool or a person has to say if it may run once more: a retry takes it for granted."""
+        if self._unsafe_retry is None or self._declaration.on_unknown == "rerun":
+            return False
+        return isinstance(error, Exception) and self._unsafe_retry(error)
 
     def _did_not_run(self, error: BaseException) -> bool:
         """Whether it is entered again from its beginning, or a limit had no room for it."""
@@ -179,6 +196,9 @@ class Attempt:
 
     async def _end(self, state: CallState, value: Any, outcome: CallOutcome) -> None:
         payload, note = self._packed(value)
+        await self._keep("unknown" if note else state, payload, note, outcome)
+
+    async def _keep(self, state: CallState, payload: bytes, note: str, outcome: CallOutcome) -> None:
         run = self._run
         await self._told(
             run.shared.end_call(
@@ -186,7 +206,7 @@ class Attempt:
                 self._call,
                 attempt=self._number,
                 start=self._start,
-                state="unknown" if note else state,
+                state=state,
                 payload=payload,
                 note=note,
                 outcome=outcome,
@@ -202,9 +222,10 @@ class Attempt:
         else:
             size = len(payload)
             note = f"{size} bytes, more than {MOST_RESULT_BYTES}" if size > MOST_RESULT_BYTES else ""
-        if note:
-            log.warning("call.not_stored", tool=self._call.tool, reason=note)
-        return (b"" if note else payload), note
+        if not note:
+            return payload, ""
+        log.warning("call.not_stored", tool=self._call.tool, reason=note)
+        return b"", f"ran to its end, but what it returned was not kept: {note}"
 
     async def _told(self, change: Awaitable[None]) -> None:
         """Tell the store after the fact: while it is away, the run goes on as far as it can."""

@@ -10,6 +10,7 @@ from langchain.agents.middleware import AgentMiddleware
 
 from placet.errors import NoRun
 
+from .approved import check_permitted
 from .attempt import Attempt
 from .declared import UNDECLARED, Declaration, declaration_of
 from .shared import current_run
@@ -125,6 +126,7 @@ async def acall(
     """Execute a call, unless the ledger has its result; a call of no known tool executes nothing anyway.
 
     Raises:
+        CallChanged: when it is not the call that a gate let through.
         GraphInterrupt: when a person is asked whether it ran, or the tool pauses.
         LeaseLost, StoreUnavailable: when it must not start.
         OutcomeUnknown: when it may have run, and is to fail then.
@@ -132,6 +134,7 @@ async def acall(
     """
     if request.tool is None:
         return await execute(request)
+    check_permitted(request)
     declaration = (options or _options.get() or _NONE).declaration(request.tool)
     attempt = Attempt(run, request, declaration, messages_key=messages_key)
     with run.running():
@@ -162,6 +165,7 @@ def call(
     """As `acall`, in a thread."""
     if request.tool is None:
         return execute(request)
+    check_permitted(request)
     declaration = (options or _options.get() or _NONE).declaration(request.tool)
     attempt = Attempt(run, request, declaration, messages_key=messages_key)
     loop = run.shared.loop

@@ -55,11 +55,8 @@ class Unknown(NamedTuple):
     def question(self, run_id: str) -> Interrupt:
         """The pause that asks a person; whoever answers is a reviewer of ours, not LangGraph."""
         what = f"attempt {self.attempt} at {self.call.tool}" if self.attempt > 1 else self.call.tool
-        known = (
-            f"{what} ran to its end, but what it returned was not kept: {self.note}"
-            if self.note
-            else f"{what} was started and may have taken effect: its worker stopped before a result was kept"
-        )
+        died = "was started and may have taken effect: its worker stopped before a result was kept"
+        known = f"{what} {self.note or died}"
         value = {
             "type": UNKNOWN_CALL,
             "run_id": run_id,
@@ -67,8 +64,8 @@ class Unknown(NamedTuple):
             "tool": self.call.tool,
             "args": shown(self.call.args),
             "tool_call_id": self.call.tool_call_id,
-            "description": f"{known}. Approve runs it again, respond takes your message as what it returned,"
-            " reject gives it up.",
+            "description": f"{known.rstrip('.')}. Approve runs it again, respond takes your message as what"
+            " it returned, reject gives it up.",
         }
         return Interrupt(value=value, id=own_pause_id(value))
 

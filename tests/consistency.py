@@ -28,7 +28,7 @@ class Snapshot:
     events: dict[str, list[int]]
     graphs: Hashes
     ledgers: set[str]
-    """Runs that have one."""
+    """Runs that have one, or counts of what was tried again."""
     counts: dict[str, set[str]]
     """Runs and threads whose calls are counted, by `run-counts` and `thread-counts`."""
 
@@ -62,7 +62,7 @@ async def snapshot(redis: Any, namespace: str = "placet") -> Snapshot:
             case "hash" if kind in hashes:
                 found = await redis.hgetall(key)
                 hashes[kind][of] = {k.decode(): v.decode() for k, v in found.items()}
-            case "hash" if kind == "run-ledger":
+            case "hash" if kind in ("run-ledger", "run-tries"):
                 ledgers.add(of)
             case "hash" if kind in counts:
                 counts[kind].add(of)

@@ -12,7 +12,7 @@ import pytest
 from placet import Placet
 from placet.dispatch import Dispatcher
 from placet.errors import LeaseLost
-from placet.middleware.shared import CallCount, CallId
+from placet.middleware.shared import Breaker, CallCount, CallId
 from placet.settings import Settings
 from placet.state.approvals import ApprovalRequest, Approvals, CheckedDecision
 from placet.state.connection import Connection
@@ -220,6 +220,16 @@ class Core:
             await ledger.end_call(claim.run.id, call, attempt=1, start=1, state="done", outcome="succeeded")
         with pytest.raises(LeaseLost):
             await ledger.withdraw_call(claim.run.id, call, attempt=1, start=1)
+        with pytest.raises(LeaseLost):
+            await ledger.start_try(claim.run.id, "k", deaths_count=True)
+        with pytest.raises(LeaseLost):
+            await ledger.fail_try(claim.run.id, "k", number=1, wait_ms=1, passed=0)
+        with pytest.raises(LeaseLost):
+            await ledger.withdraw_try(claim.run.id, "k", number=1)
+        with pytest.raises(LeaseLost):
+            await ledger.enter_model(claim.run.id, Breaker("m", 1, 1), call="c")
+        with pytest.raises(LeaseLost):
+            await ledger.stay_with_model(claim.run.id, "k", 1)
         counts = [CallCount("run", "models", 1)]
         with pytest.raises(LeaseLost):
             await ledger.count_call(claim.run.id, counts, thread_id="t1", waiter="late")

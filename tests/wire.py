@@ -175,20 +175,21 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self._send(200, _WHOLE[provider](reply, request, number), reply.headers)
 
+    def _begin(self, status: int, headers: Mapping[str, str]) -> None:
+        self.send_response_only(status)
+        for name, text in {"date": self.date_time_string(), **headers}.items():
+            self.send_header(name, text)
+
     def _send(self, status: int, value: Any, headers: Mapping[str, str]) -> None:
         data = json.dumps(value).encode()
-        self.send_response(status)
-        for name, text in {"content-type": "application/json", **headers}.items():
-            self.send_header(name, text)
+        self._begin(status, {"content-type": "application/json", **headers})
         self.send_header("content-length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)
 
     def _stream(self, lines: Iterator[str], reply: Reply) -> None:
         self.close_connection = True
-        self.send_response(200)
-        for name, text in {"content-type": "text/event-stream", **reply.headers}.items():
-            self.send_header(name, text)
+        self._begin(200, {"content-type": "text/event-stream", **reply.headers})
         self.send_header("transfer-encoding", "chunked")
         self.send_header("connection", "close")
         self.end_headers()

@@ -9,7 +9,7 @@ from pydantic_core import PydanticCustomError
 
 from .errors import AlreadyDecided, ChangedSinceSeen, InvalidDecision, NotPending
 from .json_values import canonical, not_json, pointer, shortened
-from .response_schema import DECISION_TYPES, branches, declared_arguments
+from .response_schema import DECISION_TYPES, branches, declared_arguments, editable_tools
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -135,21 +135,26 @@ def _edited(request: ApprovalRequest, edit: dict[str, Any]) -> tuple[dict[str, A
         return {"type": "edit", "edited_action": {"name": request.tool, "args": edit["args"]}}, []
     name = action.get("name") if isinstance(action, dict) else None
     if isinstance(name, str) and name != request.tool:
-        return edit, [
-            _issue("/edited_action/name", f"an edit keeps its tool, {request.tool!r}, not {name!r}")
-        ]
+        tools = editable_tools(request.response_schema)
+        message = f"an edit keeps its tool, {request.tool!r}, not {name!r}"
+        if len(tools) > 1:
+            message = f"an edit's tool is one of {', '.join(tools)}, not {name!r}"
+        return edit, [] if name in tools else [_issue("/edited_action/name", message)]
     return {key: value for key, value in edit.items() if value is not None}, []
 
 
 def _undeclared(request: ApprovalRequest, edit: dict[str, Any]) -> list[Issue]:
     """Arguments that the tool does not declare and the model did not give either."""
-    declared = declared_arguments(request.response_schema)
     action = edit.get("edited_action")
     args = action.get("args") if isinstance(action, dict) else None
-    if declared is None or not isinstance(args, dict):
+    if not isinstance(action, dict) or not isinstance(args, dict):
         return []
-    message = f"is no argument of {request.tool!r}: {', '.join(declared) or 'it takes none'}"
-    given = request.args if isinstance(request.args, dict) else {}
+    tool = action.get("name")
+    declared = declared_arguments(request.response_schema, tool) if isinstance(tool, str) else None
+    if declared is None:
+        return []
+    message = f"is no argument of {tool!r}: {', '.join(declared) or 'it takes none'}"
+    given = request.args if isinstance(request.args, dict) and tool == request.tool else {}
     return [
         _issue(pointer(("edited_action", "args", name)), message)
         for name in args

@@ -162,7 +162,7 @@ class Engine:
                     raise
                 await run.settled()
         if isinstance(end, Finished):
-            return await self._finish(held, "success", result=end.result)
+            return await self._finish(held, "success", result=end.result, reason=end.reason)
         return await self._pause(held, end, graph)
 
     async def _check_known(self, claim: Claim) -> None:

@@ -63,7 +63,7 @@ class UnknownAgent(PermanentError):
     """Raised when a run names an agent that no loaded `langgraph.json` lists."""
 
 
-class InvalidInput(PermanentError):
+class InvalidInput(PermanentError, ValueError):
     """Raised when an argument is refused; the message names the field and what would be right."""
 
     def __init__(self, field: str, message: str) -> None:
@@ -188,6 +188,27 @@ class EarlierToolError(PermanentError):
     def __init__(self, type_name: str, message: str) -> None:
         super().__init__(message)
         self.type_name = type_name
+
+
+class AttemptLost(PermanentError):
+    """Raised when all attempts at a call have been started, and nobody knows how the last one ended."""
+
+    def __init__(self, what: str, attempts: int) -> None:
+        super().__init__(f"the worker stopped in the last attempt ({attempts}) at {what}")
+        self.what = what
+        self.attempts = attempts
+
+
+class CallChanged(PermanentError):
+    """Raised when a tool is about to run otherwise than it was approved; it does not run."""
+
+    def __init__(self, tool: str, tool_call_id: str) -> None:
+        super().__init__(
+            f"{tool!r} was about to run otherwise than its gate let it (call {tool_call_id}): middleware"
+            " changed the call; one that is meant to says so with placet.middleware.amend"
+        )
+        self.tool = tool
+        self.tool_call_id = tool_call_id
 
 
 class NoToolCall(PermanentError):

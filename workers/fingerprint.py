@@ -11,19 +11,18 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, cast
 from weakref import WeakKeyDictionary
 
-from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain_core.runnables import RunnableLambda
-from langgraph.prebuilt import ToolNode
 from langgraph.pregel import Pregel
 from pydantic import BaseModel
 
 from .allowed_types import allowed_types
 from .digest import digest_of
+from .gates import gated_tools, tool_nodes
 from .json_values import canonical
 from .state.fingerprints import Fingerprint
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable
 
     from .factories import Graph
 
@@ -53,6 +52,14 @@ def _versions() -> str:
     return canonical({name: version(name) for name in _LIBRARIES}).decode()
 
 
+def levels(graph: Graph) -> list[Graph]:
+    """A graph and all graphs inside it."""
+    found = [graph]
+    for one in found:
+        found += [inner for inner in subgraphs(one).values() if inner not in found]
+    return found
+
+
 def subgraphs(graph: Graph) -> dict[str, Graph]:
     """The graphs that run inside a graph's nodes, by `node`, or `node/tool` for those that a tool calls.
 
@@ -62,7 +69,7 @@ def subgraphs(graph: Graph) -> dict[str, Graph]:
     found: dict[str, Graph] = {
         name: inner for name, inner in graph.get_subgraphs() if isinstance(inner, Pregel)
     }
-    for node, tools in _tool_nodes(graph):
+    for node, tools in tool_nodes(graph):
         for name, tool in tools.items():
             inside = [one for one in _referred(tool) if isinstance(one, Pregel)]
             for number, one in enumerate(dict.fromkeys(inside)):
@@ -80,8 +87,8 @@ def _level(graph: Graph, above: tuple[Graph, ...]) -> dict[str, Any]:
         "middleware": sorted(
             {name.rpartition(".")[0] for name in graph.nodes if name.endswith(_MIDDLEWARE_NODES)}
         ),
-        "gates": _gates(graph),
-        "tools": sorted({name for _, tools in _tool_nodes(graph) for name in tools}),
+        "gates": gated_tools(graph),
+        "tools": sorted({name for _, tools in tool_nodes(graph) for name in tools}),
         "keys": {
             name: f"{type(channel).__name__}:{_type_digest(channel)}"
             for name, channel in graph.channels.items()
@@ -94,30 +101,6 @@ def _level(graph: Graph, above: tuple[Graph, ...]) -> dict[str, Any]:
 
 
 _MIDDLEWARE_NODES = (".before_agent", ".before_model", ".after_model", ".after_agent")
-
-
-def _gates(graph: Graph) -> dict[str, list[str]]:
-    """The tools that middleware asks people about: name to mode, then the decision types it takes.
-
-    Middleware is found by its hooks that are nodes. One that is not LangChain's tells of its gates in the
-    same form, as an attribute `placet_gates`.
-    """
-    found: dict[str, list[str]] = {}
-    for node in graph.nodes.values():
-        hook = getattr(node.bound, "func", None) or getattr(node.bound, "afunc", None)
-        middleware = getattr(hook, "__self__", None)
-        if isinstance(middleware, HumanInTheLoopMiddleware):
-            for tool, config in middleware.interrupt_on.items():
-                found[tool] = [middleware.interrupt_mode, *sorted(config["allowed_decisions"])]
-        gates: Mapping[str, Iterable[str]] = getattr(middleware, "placet_gates", None) or {}
-        found |= {tool: list(told) for tool, told in gates.items()}
-    return found
-
-
-def _tool_nodes(graph: Graph) -> Iterator[tuple[str, dict[str, Any]]]:
-    for name, node in graph.nodes.items():
-        if isinstance(node.bound, ToolNode):
-            yield name, node.bound.tools_by_name
 
 
 def _referred(tool: Any) -> list[Any]:

@@ -22,11 +22,14 @@ from langgraph.graph import StateGraph
 from langgraph.prebuilt import ToolNode
 from langgraph.pregel import Pregel
 
+from placet.middleware.tool_arguments import arguments_of
+
 from .allowed_types import allowed_types
 from .digest import digest_of
 from .errors import InvalidAgent, UnknownAgent
 from .factories import Factory, Graph, as_graph
-from .fingerprint import fingerprint
+from .fingerprint import fingerprint, levels
+from .gates import check_gates
 from .langgraph_json import AgentSource, read_project
 
 if TYPE_CHECKING:
@@ -35,7 +38,6 @@ if TYPE_CHECKING:
     from typing import Self
 
     from langchain_core.runnables import RunnableConfig
-    from langchain_core.tools import BaseTool
     from langgraph.store.base import BaseStore
 
     from .settings import Settings
@@ -115,20 +117,23 @@ class Agents:
             yield agent
 
     async def _check(self, name: str, value: object) -> Graph | Factory:
-        """Tell a graph from a factory, make it once and warn of what is going to be replaced."""
+        """Tell a graph from a factory, make it once and look at it."""
         if callable(value) and not isinstance(value, Pregel | StateGraph):
             factory = Factory.of(value)
             async with factory.open({}, store=self._store, executes=False) as made:
-                self._warn(name, made)
+                self._look(name, made)
                 self._fingerprints[name] = fingerprint(self._attach(name, made)).digest
             return factory
         graph = as_graph(value)
-        self._warn(name, graph)
+        self._look(name, graph)
         attached = self._attach(name, graph)
         self._fingerprints[name] = fingerprint(attached).digest
         return attached
 
-    def _warn(self, name: str, graph: Graph) -> None:
+    def _look(self, name: str, graph: Graph) -> None:
+        """Refuse gates that would not gate what they name; warn of what is going to be replaced."""
+        for level in levels(graph):
+            check_gates(level)
         own: list[object] = []
         if isinstance(graph.checkpointer, BaseCheckpointSaver):
             own.append(graph.checkpointer)
@@ -160,18 +165,11 @@ def tool_schemas(graph: Graph) -> dict[str, dict[str, Any]]:
     for node in graph.nodes.values():
         if isinstance(node.bound, ToolNode):
             for name, tool in node.bound.tools_by_name.items():
-                schemas.setdefault(name, _arguments(tool))
+                schemas.setdefault(name, arguments_of(tool)["schema"])
     for _, subgraph in graph.get_subgraphs():
         if isinstance(subgraph, Pregel):
             schemas = tool_schemas(subgraph) | schemas
     return schemas
-
-
-def _arguments(tool: BaseTool) -> dict[str, Any]:
-    schema = tool.tool_call_schema
-    if isinstance(schema, dict):
-        return schema
-    return schema.model_json_schema() if hasattr(schema, "model_json_schema") else schema.schema()
 
 
 def _variable(source: AgentSource, modules: dict[str, ModuleType]) -> object:

@@ -139,6 +139,8 @@ def _numbered(
         parts = draft._asdict()
         # how the answer travels is no concern of a reviewer's
         seen = {name: part for name, part in parts.items() if name not in ("mode", "tool_call_id")}
+        if draft.policy is None:
+            del seen["policy"]  # requests made before there were policies keep their digests
         digest = digest_of({**seen, "agent": agent})
         yield ApprovalRequest(
             id=short_id(run_id, interrupt_id, index, digest),

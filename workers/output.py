@@ -228,8 +228,8 @@ def approval_details(approval: Approval, *, commands: bool = True) -> Table:
         shown["node" if approval.kind == "breakpoint" else "tool"] = approval.tool
     if approval.args is not None:
         shown["arguments" if approval.decision is None else "asked"] = approval.args
-    if approval.description:
-        shown["description"] = approval.description
+    about = {"description": approval.description, "policy": approval.policy}
+    shown |= {name: value for name, value in about.items() if value}
     shown |= {"agent": approval.agent, "run": approval.run_id, "thread": approval.thread_id}
     if approval.principal:
         shown["for"] = approval.principal

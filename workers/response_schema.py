@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -14,16 +15,28 @@ _DEFINITIONS = ("$defs", "definitions")
 
 
 def decision_schema(
-    allowed: Sequence[str], *, tool: str | None = None, args: Mapping[str, Any] | None = None
+    allowed: Sequence[str],
+    *,
+    tool: str | None = None,
+    args: Mapping[str, Any] | None = None,
+    others: Mapping[str, Mapping[str, Any] | None] | None = None,
 ) -> dict[str, Any]:
     """Build the schema that takes exactly the `allowed` decision types.
 
     Branches are closed, so that a misspelt key is told. An edit's name is pinned to `tool`; its
     arguments follow `args`, the tool's JSON Schema, whose definitions move to the top, where its
-    `#/$defs/…` references then point. Without `args` an edit may hold any object.
+    `#/$defs/…` references then point. Without `args` an edit may hold any object. `others` are the
+    tools that an edit may name instead, with their schemas.
     """
-    arguments = {k: v for k, v in (args or {"type": "object"}).items() if k not in _DEFINITIONS}
-    action = _closed({"name": {"const": tool}, "args": arguments})
+    action = _action(tool, args)
+    definitions = _definitions(args or {})
+    if others:
+        actions = [action]
+        for number, (name, other) in enumerate(others.items()):
+            own, more = _apart(other or {}, number)
+            actions.append(_action(name, own))
+            definitions.setdefault("$defs", {}).update(more)
+        action = {"anyOf": actions}
     branches = {
         "approve": _closed({"type": {"const": "approve"}}),
         "edit": _closed({"type": {"const": "edit"}, "edited_action": action}),
@@ -32,8 +45,25 @@ def decision_schema(
     }
     schema: dict[str, Any] = {"oneOf": [branches[name] for name in allowed]}
     if "edit" in allowed:
-        schema |= _definitions(args or {})
+        schema |= definitions
     return schema
+
+
+def _action(tool: str | None, args: Mapping[str, Any] | None) -> dict[str, Any]:
+    arguments = {k: v for k, v in (args or {"type": "object"}).items() if k not in _DEFINITIONS}
+    return _closed({"name": {"const": tool}, "args": arguments})
+
+
+def _apart(schema: Mapping[str, Any], number: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Rename a schema's definitions, so that those of several can stand together; gives both parts."""
+    text = json.dumps({name: part for name, part in schema.items() if name not in _DEFINITIONS})
+    definitions = {name: part for group in _definitions(schema).values() for name, part in group.items()}
+    whole = json.dumps(definitions)
+    for group in _DEFINITIONS:
+        start = json.dumps(f"#/{group}/")[:-1]
+        renamed = json.dumps(f"#/$defs/{number}.")[:-1]
+        text, whole = text.replace(start, renamed), whole.replace(start, renamed)
+    return json.loads(text), {f"{number}.{name}": part for name, part in json.loads(whole).items()}
 
 
 def branches(schema: Any) -> dict[str, dict[str, Any]]:
@@ -55,21 +85,42 @@ def branches(schema: Any) -> dict[str, dict[str, Any]]:
     return found
 
 
-def declared_arguments(schema: Any) -> list[str] | None:
+def editable_tools(schema: Any) -> list[str]:
+    """Names of the tools that an edit may name; empty if the schema has no such shape."""
+    return list(_actions(schema))
+
+
+def declared_arguments(schema: Any, tool: str) -> list[str] | None:
     """Names of the arguments that an edit's tool declares; None where its schema itself says what of others.
 
     JSON Schema lets undeclared properties through unless it is told not to, and a tool then drops them: an
     argument that a reviewer misspelt would be lost without a word.
     """
-    branch = branches(schema).get("edit", {})
-    definitions = _definitions(branch)
-    for step in ("edited_action", "args"):
-        properties = branch.get("properties")
-        branch = _resolve(properties.get(step) if isinstance(properties, dict) else None, definitions)
-    properties = branch.get("properties")
-    if not isinstance(properties, dict) or "additionalProperties" in branch:
+    args = _actions(schema).get(tool, {})
+    properties = args.get("properties")
+    if not isinstance(properties, dict) or "additionalProperties" in args:
         return None
     return list(properties)
+
+
+def _actions(schema: Any) -> dict[str, dict[str, Any]]:
+    """The schemas of an edit's arguments, by the tool that it names."""
+    branch = branches(schema).get("edit", {})
+    definitions = _definitions(branch)
+    action = _property(branch, "edited_action", definitions)
+    choices = action.get("anyOf") or action.get("oneOf") or [action]
+    found: dict[str, dict[str, Any]] = {}
+    for choice in choices if isinstance(choices, list) else []:
+        one = _resolve(choice, definitions)
+        name = _property(one, "name", definitions).get("const")
+        if isinstance(name, str):
+            found[name] = _property(one, "args", definitions)
+    return found
+
+
+def _property(schema: Mapping[str, Any], name: str, definitions: Mapping[str, Any]) -> dict[str, Any]:
+    properties = schema.get("properties")
+    return _resolve(properties.get(name) if isinstance(properties, dict) else None, definitions)
 
 
 def _closed(properties: dict[str, Any], *optional: str) -> dict[str, Any]:

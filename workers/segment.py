@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 os.environ.setdefault("LANGGRAPH_STRICT_MSGPACK", "true")
 
-from langchain_core.messages import ToolMessage
+from langchain_core.messages import AIMessage, ToolMessage
 from langgraph.errors import UnknownInterruptError, is_invalid_resume
 from langgraph.runtime import RunControl
 from langgraph.types import Command, StreamMode
+
+from placet.middleware.shared import MODEL_FAILURE
 
 from .answers import resume_map
 from .breakpoints import due_breakpoint, has_breakpoints, pass_leftovers
@@ -45,6 +47,8 @@ class Finished:
 
     result: str
     """Its output, as JSON text."""
+    reason: str = ""
+    """What is wrong with it, though the graph came to its end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +123,7 @@ class Segment:
         result = dump_shown(values)
         most = self._settings.max_result_bytes
         check_size("the result", result, most_bytes=most, setting="PLACET_MAX_RESULT_BYTES")
-        return Finished(result=result)
+        return Finished(result=result, reason=_no_answer(values))
 
     def _take(self, part: Any, events: EventWriter) -> None:
         kind, ns, data = part["type"], part["ns"], part["data"]
@@ -328,6 +332,16 @@ def _in_order(raised: Mapping[str, Interrupt], state: StateSnapshot) -> list[Int
 def _messages(values: Any) -> list[Any]:
     messages = values.get("messages") if isinstance(values, dict) else getattr(values, "messages", None)
     return messages if isinstance(messages, list) else []
+
+
+def _no_answer(values: Any) -> str:
+    """Say that a model gave no answer, if an error stands in its place at the end; empty if none does."""
+    last = next(iter(_messages(values)[-1:]), None)
+    about = last.response_metadata.get(MODEL_FAILURE) if isinstance(last, AIMessage) else None
+    if not isinstance(about, dict):
+        return ""
+    attempts = about.get("attempts")
+    return f"the model gave no answer: {about.get('type')} in {attempts} attempt{'s' * (attempts != 1)}"
 
 
 def _checkpoint_id(state: StateSnapshot) -> str:

@@ -46,6 +46,7 @@ class Draft(NamedTuple):
     tool_call_id: str | None = None
     description: str = ""
     value: Any = None
+    policy: dict[str, Any] | None = None
 
 
 def is_tool_approval_interrupt(interrupt: RaisedInterrupt | Mapping[str, Any]) -> bool:
@@ -94,14 +95,35 @@ def batched(
         return []
     ids = _call_ids(actions, pending)
     drafts = []
-    for index, (action, call_id) in enumerate(zip(actions, ids, strict=True)):
+    for index, (action, call_id, config) in enumerate(zip(actions, ids, configs, strict=True)):
         name, types = action["name"], allowed[action["name"]]
-        schema = decision_schema(types, tool=name, args=shown_schema(tool_schemas.get(name)))
-        description = _description(action, _item(raw, "action_requests", index))
+        changes = config.get("allow_tool_change") is True
+        others = [other for other in tool_schemas if other != name] if changes else []
         drafts.append(
-            Draft("tool_call", "batched", types, schema, name, action["args"], call_id, description)
+            Draft(
+                "tool_call",
+                "batched",
+                types,
+                decision_schema(
+                    types,
+                    tool=name,
+                    args=shown_schema(tool_schemas.get(name)),
+                    others={other: shown_schema(tool_schemas[other]) for other in others},
+                ),
+                name,
+                action["args"],
+                call_id,
+                _description(action, _item(raw, "action_requests", index)),
+                policy=_policy(config),
+            )
         )
     return drafts
+
+
+def _policy(told: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What our gate tells of who may decide."""
+    policy = told.get("policy")
+    return policy if isinstance(policy, dict) else None
 
 
 def _is_action(action: Any) -> bool:
@@ -130,13 +152,17 @@ def _allowed_by_name(configs: Sequence[Any]) -> dict[str, tuple[str, ...]] | Non
 
 
 def _call_ids(actions: Sequence[dict[str, Any]], pending: Sequence[PendingCall]) -> list[str | None]:
-    """Find each action's tool call: equal calls pair off in order if there are as many of them."""
+    """Find each action's tool call: ours names it, else equal calls pair off, if as many are there."""
     calls: dict[bytes, list[str | None]] = defaultdict(list)
     for call in pending:
         calls[canonical([call.name, call.args])].append(call.id)
     keys = [canonical([action["name"], action["args"]]) for action in actions]
     paired = {key: iter(ids) for key, ids in calls.items() if len(ids) == keys.count(key)}
-    return [next(paired[key]) if key in paired else None for key in keys]
+    found = [next(paired[key]) if key in paired else None for key in keys]
+    return [
+        told if isinstance(told := action.get("tool_call_id"), str) else paired_id
+        for action, paired_id in zip(actions, found, strict=True)
+    ]
 
 
 def per_call(
@@ -147,7 +173,7 @@ def per_call(
     The proof is the response schema, which comes from code and never from a model: it must offer
     LangChain's decision types and nothing else. The call's id cannot be asked for among `pending`:
     the messages of an agent that runs inside a tool are not in any state snapshot. An id that is
-    pending for another tool is proof against.
+    pending for another tool is proof against, unless an edit has changed the tool.
     """
     allowed = tuple(branches(schema))
     if not allowed or not set(allowed) <= set(DECISION_TYPES):
@@ -155,10 +181,22 @@ def per_call(
     if not is_tool_approval_interrupt({"value": value}):
         return []
     name, call_id = value["name"], value["tool_call_id"]
-    if any(call.id == call_id and call.name != name for call in pending):
+    if any(call.id == call_id and call.name not in (name, value.get("edited_from")) for call in pending):
         return []
     description = _description(value, raw)
-    return [Draft("tool_call", "per_call", allowed, schema, name, value["args"], call_id, description)]
+    return [
+        Draft(
+            "tool_call",
+            "per_call",
+            allowed,
+            schema,
+            name,
+            value["args"],
+            call_id,
+            description,
+            policy=_policy(value),
+        )
+    ]
 
 
 def _description(action: Mapping[str, Any], raw: Any) -> str:

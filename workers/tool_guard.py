@@ -1,8 +1,8 @@
-"""Puts every tool call of this process through the ledger while a run is under way.
+"""Puts every tool call of this process through its gates and the ledger while a run is under way.
 
 Agents are compiled by their authors, built by factories and invoked inside tools: which ToolNodes a run will
-come to cannot be listed beforehand, so the class is changed where it executes a tool, inside all middleware.
-Without a run it does as before.
+come to cannot be listed beforehand, so the class is changed where it executes a tool, inside all middleware,
+and where it takes a call on, outside of it. Without a run it does as before.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from langgraph.prebuilt import ToolNode
 
 from placet.middleware.ledger import acall, call
+from placet.middleware.questions import asked_first
 from placet.middleware.shared import current_run
 
 from .errors import InvalidSettings
@@ -25,6 +26,7 @@ _PARAMETERS = {
     "_execute_tool_async": ("self", "request", "input_type", "config"),
     "_execute_tool_sync": ("self", "request", "input_type", "config"),
     "_arun_one": ("self", "call", "input_type", "tool_runtime"),
+    "_run_one": ("self", "call", "input_type", "tool_runtime"),
 }
 _plain: dict[str, Any] = {}
 
@@ -42,7 +44,8 @@ def guard_tools() -> None:
         if method is None or tuple(inspect.signature(method).parameters) != parameters:
             raise InvalidSettings(f"langgraph: ToolNode.{name} is not that of 1.2: tools cannot be guarded")
     _plain.update({name: getattr(ToolNode, name) for name in _PARAMETERS})
-    for name, guarded in zip(_PARAMETERS, (_execute_async, _execute_sync, _run_one), strict=True):
+    guards = (_execute_async, _execute_sync, _run_async, _run_sync)
+    for name, guarded in zip(_PARAMETERS, guards, strict=True):
         setattr(ToolNode, name, guarded)
 
 
@@ -69,9 +72,18 @@ def _execute_sync(self: Any, request: Any, input_type: Any, config: Any) -> Any:
     return call(run, request, execute, messages_key=self._messages_key)
 
 
-async def _run_one(self: Any, call: Any, input_type: Any, tool_runtime: Any) -> Any:
-    only_sync = self._awrap_tool_call is None and self._wrap_tool_call is not None
-    if only_sync and _guarded_run() is not None:
+async def _run_async(self: Any, call: Any, input_type: Any, tool_runtime: Any) -> Any:
+    if _guarded_run() is None:
+        return await _plain["_arun_one"](self, call, input_type, tool_runtime)
+    if self._awrap_tool_call is None and self._wrap_tool_call is not None:
         # LangGraph would call a sync wrapper on the event loop, where it cannot wait for the ledger
         return await asyncio.to_thread(self._run_one, call, input_type, tool_runtime)
-    return await _plain["_arun_one"](self, call, input_type, tool_runtime)
+    with asked_first(call, tool_runtime, self.tools_by_name):
+        return await _plain["_arun_one"](self, call, input_type, tool_runtime)
+
+
+def _run_sync(self: Any, call: Any, input_type: Any, tool_runtime: Any) -> Any:
+    if _guarded_run() is None:
+        return _plain["_run_one"](self, call, input_type, tool_runtime)
+    with asked_first(call, tool_runtime, self.tools_by_name):
+        return _plain["_run_one"](self, call, input_type, tool_runtime)

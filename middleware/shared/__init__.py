@@ -2,21 +2,28 @@
 
 from .calls import UNKNOWN_CALL, CallId, CallOutcome, CallRecord, CallState
 from .counts import CallCount, Counted
+from .models import MODEL_ANSWERED, MODEL_FAILURE, Breaker, Ended
 from .run import TIMER, RunContext, current_run, run_context
 from .state import InMemorySharedState, SharedState
+from .tries import TryRecord
 
 __all__ = [
+    "MODEL_ANSWERED",
+    "MODEL_FAILURE",
     "TIMER",
     "UNKNOWN_CALL",
+    "Breaker",
     "CallCount",
     "CallId",
     "CallOutcome",
     "CallRecord",
     "CallState",
     "Counted",
+    "Ended",
     "InMemorySharedState",
     "RunContext",
     "SharedState",
+    "TryRecord",
     "current_run",
     "run_context",
 ]

@@ -50,6 +50,7 @@ class RunContext:
     guarded: bool = False
     """Whether something else than the middleware puts every tool call through the ledger."""
     _attempts: dict[str, _Attempts] = field(default_factory=dict)
+    _ends: dict[str, int] = field(default_factory=dict)
     _running: set[asyncio.Future[None]] = field(default_factory=set)
 
     def enter(self, key: str, runtime: object) -> int:
@@ -65,6 +66,30 @@ class RunContext:
     def failed(self, key: str, attempt: int) -> None:
         """Note that an attempt failed here: a node's retry goes on to the next."""
         self._attempts[key].next_execution = attempt + 1
+
+    def enter_again(self, key: str) -> None:
+        """Let the next entry be the attempt that has just ended: how it ended is not known."""
+        self._attempts[key].current -= 1
+
+    def attempts_at(self, key: str) -> int:
+        """How many attempts at a call are behind; 0 if no ledger guards it."""
+        known = self._attempts.get(key)
+        return 0 if known is None else known.current
+
+    def pass_over(self, key: str, runtime: object, attempts: int) -> None:
+        """Let the next attempt at a call be the one after these, which failed elsewhere."""
+        if attempts > self.attempts_at(key):
+            self._attempts[key] = _Attempts(
+                runtime=ref(runtime), current=attempts, next_execution=attempts + 1
+            )
+
+    def ends_of(self, key: str) -> int:
+        """How often something came to its end while the run was under way here."""
+        return self._ends.get(key, 0)
+
+    def end(self, key: str) -> None:
+        """Count such an end."""
+        self._ends[key] = self.ends_of(key) + 1
 
     @contextmanager
     def running(self) -> Iterator[None]:

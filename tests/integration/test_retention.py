@@ -51,6 +51,7 @@ async def test_an_ended_runs_records_go_whole(kept: Core) -> None:
     await kept.decide("a1", "a2")
     claim = await kept.claim()
     await kept.redis.hset(kept.connection.keys("run_ledger", "r1"), "call", "done")
+    await kept.redis.hset(kept.connection.keys("run_tries", "r1"), "call", "{}")
     await kept.leases.shared(claim).count_call("r1", COUNTS, thread_id="t1", waiter="")
     await kept.finish(claim, "error")
     before = await names(kept)

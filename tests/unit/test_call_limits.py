@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from langchain.agents import create_agent
 from langchain.agents.middleware import (
-    HumanInTheLoopMiddleware,
     ModelRetryMiddleware,
     ToolRetryMiddleware,
     model_call_limit,
@@ -26,6 +25,7 @@ from langgraph.types import Command
 from placet.errors import InvalidInput, NoRun
 from placet.middleware import (
     CallWindow,
+    HumanInTheLoopMiddleware,
     InMemorySharedState,
     ModelCallLimitExceededError,
     ModelCallLimitMiddleware,
@@ -378,6 +378,22 @@ async def test_limit_after_resume(world: World) -> None:
     assert (world.interrupts, world.calls.count("search b")) == ([], 0)
     assert answers(messages)[1][1] == "Tool call limit exceeded. Do not make additional tool calls."
     assert (messages[-1].text, paired(messages)) == ("done", True)
+
+
+@pytest.mark.parametrize("mode", ["batched", "per_call"])
+async def test_nobody_is_asked_about_a_blocked_call(world: World, mode: Any) -> None:
+    gate = HumanInTheLoopMiddleware(interrupt_on={"search": True}, interrupt_mode=mode)
+    agent = world.agent(
+        gate, ToolCallLimitMiddleware(run_limit=1), model=world.model(searching("a", "b", "c"), "done")
+    )
+    await world.go(agent, HELLO)
+    (asked,) = world.interrupts
+    if mode == "batched":
+        assert [one["args"] for one in asked.value["action_requests"]] == [{"query": "a"}]
+    approve: Any = {"type": "approve"}
+    resume = {asked.id: {"decisions": [approve]} if mode == "batched" else approve}
+    messages = await world.go(agent, Command(resume=resume))
+    assert (messages[-1].text, world.count("search"), paired(messages)) == ("done", 1, True)
 
 
 async def test_a_rejected_call_does_not_count(world: World) -> None:

@@ -9,6 +9,7 @@ from uuid import UUID
 
 import pytest
 from langchain.agents import create_agent
+from langchain.agents import middleware as stock
 from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
@@ -19,6 +20,7 @@ from langgraph.graph import MessagesState, StateGraph
 from langgraph.types import Command, Interrupt, Send, interrupt
 from typing_extensions import TypedDict
 
+from placet import middleware as ours
 from placet.answers import answer_of, split_answer
 from placet.decisions import check_decision
 from placet.errors import InvalidDecision
@@ -30,6 +32,11 @@ if TYPE_CHECKING:
 
 CONFIG: RunnableConfig = {"configurable": {"thread_id": "t", "__pregel_strict_resume": True}}
 Mode = Literal["batched", "per_call"]
+
+
+@pytest.fixture(autouse=True, params=[stock, ours], ids=["langchain", "placet"])
+def gate_class(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(globals(), "HumanInTheLoopMiddleware", request.param.HumanInTheLoopMiddleware)
 
 
 class Model(BaseChatModel):

@@ -48,6 +48,8 @@ class ApprovalRequest:
     """JSON Schema of the decision (a question: of the answer's value), None if anything goes."""
     digest: str
     """Of all a reviewer is shown; a decision given for another digest is refused."""
+    policy: dict[str, Any] | None = None
+    """What the agent's gate says of who may decide, None if it says nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,7 +158,7 @@ class CheckedDecision:
 
 
 _TEXTS = ("id", "interrupt_id", "kind", "mode", "digest")
-_SHOWN = ("description", "args", "value", "allowed", "response_schema", "count")
+_SHOWN = ("description", "args", "value", "allowed", "response_schema", "count", "policy")
 """What no script reads: one field, for each costs some 50 bytes beside what it holds."""
 
 

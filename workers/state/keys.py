@@ -39,6 +39,7 @@ _TEMPLATES = {
     "run_pause": "run-pause:{}",  # list: approval ids of the pause the run is in, in order
     "run_ledger": "run-ledger:{}",  # hash: call -> its attempts, JSON; call:attempt -> result; verdict:name
     "run_counts": "run-counts:{}",  # hash: run:NAME -> its calls, thread:NAME -> its part of its thread's
+    "run_tries": "run-tries:{}",  # hash: a call -> its attempts, JSON; model:key -> which it stays with
     # one thread
     "thread": "thread:{}",  # hash: last_run, repair, rollback, open, kept, deleted_at, expired_at
     "thread_counts": "thread-counts:{}",  # hash: NAME -> calls in the thread
@@ -56,6 +57,8 @@ _TEMPLATES = {
     "store_expiries": "store:expiries",  # zset: item -> expiry, microseconds
     "store_items": "store-items:{}",  # hash by namespace: key -> item
     "store_order": "store-order:{}",  # zset by namespace: key -> its number in the sequence
+    # one model
+    "breaker": "breaker:{}",  # hash: failures, open_until; trial:call -> until when it counts; expires
     # one approval request
     "approval": "approval:{}",  # hash
 }

@@ -58,7 +58,7 @@ class Run:
     """The graph's output, as JSON values, once `status` is `success`."""
     error: RunError | None = None
     reason: str = ""
-    """Why it was cancelled, timed out or failed; empty otherwise."""
+    """Why it was cancelled, timed out or failed, or what a success lacks (its model's answer); else empty."""
     timeout_seconds: float | None = None
     """What it may take from its first start, the time that it waits for people left out."""
     deaths: int = 0

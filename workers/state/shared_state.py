@@ -10,13 +10,15 @@ from ..settings import Settings
 from .connection import Connection
 from .counts import RedisCallCounts
 from .ledger import RedisToolCalls
+from .models import RedisModels
+from .tries import RedisTries
 from .verdicts import RedisVerdicts
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
 
-class RedisSharedState(RedisToolCalls, RedisCallCounts, RedisVerdicts):
+class RedisSharedState(RedisToolCalls, RedisCallCounts, RedisModels, RedisTries, RedisVerdicts):
     """Shared by all processes on one Redis; a worker's is fenced by the token of its lease.
 
     Made by `open` for use without Placet's workers: nothing is fenced there.

@@ -44,6 +44,16 @@ Agents, by name in langgraph.json; those above the line take `{"messages": [huma
 | retried_refunds | refunds in a retry of two more attempts; the first attempt fails                  |
 | wires           | no pause: wire(order="A-1"), as refund, whose runs fail if it is unknown          |
 | charges         | no pause: charge(order="A-1"), as refund, which looks into the log if unknown     |
+| tenant_limited  | no pause: one model call, logged; a tenant has 100 an hour; "done"                |
+| tenant_parked   | the same, with two a second; a run without room sleeps                            |
+| limited_model   | no pause: the model, logged as `model`, blocks at barrier go, then look_up(…),    |
+|                 | again and again; 3 model calls a run                                              |
+| limited_gate    | one action: pay(to="ann", amount=10), again and again; 2 model calls a run        |
+| limited_tool    | the same, twice, then "done: …"; 1 tool call a run                                |
+| limited_slow_tool | no pause: slow(barrier_name="never"), then "done: …"; 1 call of it a thread      |
+| limited_error   | no pause: look_up(…) again and again; the third model call of a run is an error   |
+| limited_search  | no pause: tool search(), idempotent, whose agent looks up for ever, its model,    |
+|                 | logged as `inner`, blocking at barrier go; 5 model calls a run                    |
 |-----------------|-----------------------------------------------------------------------------------|
 | questions       | interrupt("first?"), then interrupt({"ask": "second?"}) in one node; logs `ask`;  |
 |                 | state answers: both, in order                                                     |

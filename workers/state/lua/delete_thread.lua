@@ -5,7 +5,7 @@ release(thread)
 redis.call('DEL', K.thread_queue(thread))
 for _, run in ipairs(redis.call('ZRANGE', K.thread_runs(thread), 0, -1)) do
   existed = 1
-  redis.call('DEL', K.run_ledger(run), K.run_counts(run))
+  redis.call('DEL', K.run_ledger(run), K.run_counts(run), K.run_tries(run))
   if not redis.call('HGET', K.run(run), 'ended_at') then
     finish(run, 'cancelled', 'the thread was deleted', 'unknown')
     event(run, 'run.ended', cjson.encode({status = 'cancelled', reason = 'the thread was deleted'}), nil, ARGV[2])

@@ -19,6 +19,7 @@ local last = redis.call('HGET', K.thread(thread), 'last_run')
 if not last then return {'conflict', 'its thread was deleted', WOKEN} end
 if last ~= run then return {'conflict', 'its thread has gone on with run ' .. last, WOKEN} end
 forget_failures(run)
+redis.call('DEL', K.run_tries(run))
 opened(thread)
 redis.call('ZREM', K.ended, run)
 set_status(run, 'pending')

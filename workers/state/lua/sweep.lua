@@ -27,7 +27,7 @@ local function forget_run(run)
   local thread, graph = unpack(redis.call('HMGET', K.run(run), 'thread_id', 'graph'))
   if graph then drop_graph(graph) end
   redis.call('UNLINK', K.run(run), K.run_events(run), K.run_pause(run), K.run_ledger(run),
-    K.run_counts(run))
+    K.run_counts(run), K.run_tries(run))
   redis.call('ZREM', K.runs, run)
   redis.call('ZREM', K.ended, run)
   for _, status in ipairs({'pending', 'running', 'interrupted', 'success', 'error', 'timeout', 'cancelled'}) do

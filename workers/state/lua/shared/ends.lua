@@ -30,7 +30,8 @@ local function finish(run, status, reason, outcome)
   for _, id in ipairs(redis.call('ZRANGE', K.run_approvals(run), 0, -1)) do
     local a = redis.call('HMGET', K.approval(id), 'status', 'delivered')
     if a[1] == 'decided' then
-      if a[2] == '' then settle(id, 'not_run', reason) else settle(id, outcome, reason) end
+      if a[2] == '' then settle(id, 'not_run', reason)
+      else settle(id, outcome, status == 'success' and '' or reason) end
     end
   end
   redis.call('DEL', K.run_pause(run))
@@ -45,7 +46,9 @@ local function finish(run, status, reason, outcome)
   redis.call('EXPIRE', K.run_events(run), EVENTS_KEEP_SECONDS)
   if r[3] == 'rollback' then uncount(run, thread) end
   -- a run that failed can be retried, and then needs to know what it did
-  if status == 'success' or status == 'cancelled' then redis.call('UNLINK', K.run_ledger(run), K.run_counts(run)) end
+  if status == 'success' or status == 'cancelled' then
+    redis.call('UNLINK', K.run_ledger(run), K.run_counts(run), K.run_tries(run))
+  end
   redis.call('ZADD', K.ended, int(NOW), run)
   if redis.call('HINCRBY', K.thread(thread), 'open', -1) <= 0 then redis.call('ZADD', K.idle, int(NOW), thread) end
   note_kept(thread)
