@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from .ledger import ToolLedgerMiddleware
     from .model_call_limit import ModelCallLimitExceededError, ModelCallLimitMiddleware
     from .model_router import ModelRouterMiddleware
+    from .order import stack
     from .retry import ModelRetryMiddleware, ToolRetryMiddleware
     from .retryable import get_retryable, stamp_retryable
     from .shared import InMemorySharedState, RunContext, SharedState, run_context
@@ -112,6 +113,7 @@ __all__ = [
     "idempotent",
     "run_context",
     "side_effect",
+    "stack",
     "stamp_retryable",
     "wrap_model_call",
     "wrap_tool_call",
@@ -172,6 +174,7 @@ _HOME = {
     "idempotent": "declared",
     "run_context": "shared",
     "side_effect": "declared",
+    "stack": "order",
     "stamp_retryable": "retryable",
     "wrap_model_call": "langchain.agents.middleware",
     "wrap_tool_call": "langchain.agents.middleware",

@@ -13,6 +13,8 @@ try:
 except ModuleNotFoundError as error:
     raise ImportError("placet.middleware.deepagents: install placet[deepagents]") from error
 
+from .approval import HumanInTheLoopMiddleware
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -55,7 +57,8 @@ class SubAgentMiddleware(subagents_.SubAgentMiddleware[Any, Any]):
 
     Args:
         backend: As deepagents'; None keeps files in the agent's state.
-        subagents: As deepagents'; those that name no model or tools have the defaults.
+        subagents: As deepagents'; those that name no model or tools have the defaults. `interrupt_on` of one
+            is a `HumanInTheLoopMiddleware` of ours.
         default_model: For subagents that name none; `general-purpose` needs it, unless it is
             among `subagents`.
         default_tools: For subagents that name none.
@@ -91,7 +94,10 @@ class SubAgentMiddleware(subagents_.SubAgentMiddleware[Any, Any]):
             if (model := spec.get("model", default_model)) is None:
                 raise ValueError(f"subagents: {spec['name']!r} has no model; give one, or default_model")
             middleware = [*default_middleware, *spec.get("middleware", ())]
-            return {"tools": list(default_tools), **spec, "model": model, "middleware": middleware}
+            rest = {name: value for name, value in spec.items() if name != "interrupt_on"}
+            if gated := spec.get("interrupt_on"):
+                middleware.append(HumanInTheLoopMiddleware(interrupt_on=gated))
+            return {"tools": list(default_tools), **rest, "model": model, "middleware": middleware}
 
         super().__init__(
             backend=backend or StateBackend(),

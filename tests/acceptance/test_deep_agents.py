@@ -60,7 +60,7 @@ async def check_pauses(fleet: Fleet, placet: Placet, run: Run, asked: dict[str, 
 
     await wait_until(one_left)
     await placet.decide(asked["ann"].id, {"type": "reject", "message": "no"}, reviewer="eve")
-    assert await success(placet, run) .endswith("with reason: no; done: paid bob 10")
+    assert (await success(placet, run)).endswith("with reason: no; done: paid bob 10")
 
 
 async def check_memories(placet: Placet) -> None:
