@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         ModelRefusalMiddleware,
         ModelRequest,
         ModelResponse,
+        PIIMatch,
         ProviderToolSearchMiddleware,
         RedactionRule,
         TodoListMiddleware,
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from .attempt import current_idempotency_key
     from .auto_mode import AutoModeMiddleware
     from .declared import NOT_DONE, UnknownCall, idempotent, side_effect
+    from .detectors import detect_ip, detect_secret
     from .fallback import ModelFallbackMiddleware
     from .file_search import FilesystemFileSearchMiddleware
     from .interrupt_on import InterruptOnConfig
@@ -48,6 +50,8 @@ if TYPE_CHECKING:
     from .model_call_limit import ModelCallLimitExceededError, ModelCallLimitMiddleware
     from .model_router import ModelRouterMiddleware
     from .order import stack
+    from .pii import PIIMiddleware
+    from .redaction import PIIDetectionError
     from .retry import ModelRetryMiddleware, ToolRetryMiddleware
     from .retryable import get_retryable, stamp_retryable
     from .shared import InMemorySharedState, RunContext, SharedState, run_context
@@ -85,6 +89,9 @@ __all__ = [
     "ModelResponse",
     "ModelRetryMiddleware",
     "ModelRouterMiddleware",
+    "PIIDetectionError",
+    "PIIMatch",
+    "PIIMiddleware",
     "ProviderToolSearchMiddleware",
     "RedactionRule",
     "RedisSharedState",
@@ -107,6 +114,8 @@ __all__ = [
     "before_agent",
     "before_model",
     "current_idempotency_key",
+    "detect_ip",
+    "detect_secret",
     "dynamic_prompt",
     "get_retryable",
     "hook_config",
@@ -146,6 +155,9 @@ _HOME = {
     "ModelResponse": "langchain.agents.middleware",
     "ModelRetryMiddleware": "retry",
     "ModelRouterMiddleware": "model_router",
+    "PIIDetectionError": "redaction",
+    "PIIMatch": "langchain.agents.middleware",
+    "PIIMiddleware": "pii",
     "ProviderToolSearchMiddleware": "langchain.agents.middleware",
     "RedactionRule": "langchain.agents.middleware",
     "RedisSharedState": "placet.state.shared_state",
@@ -168,6 +180,8 @@ _HOME = {
     "before_agent": "langchain.agents.middleware",
     "before_model": "langchain.agents.middleware",
     "current_idempotency_key": "attempt",
+    "detect_ip": "detectors",
+    "detect_secret": "detectors",
     "dynamic_prompt": "langchain.agents.middleware",
     "get_retryable": "retryable",
     "hook_config": "langchain.agents.middleware",

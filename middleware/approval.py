@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, NotRequired, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, NotRequired, TypeVar, cast
 from uuid import uuid4
 
 from langchain.agents.middleware import AgentState
@@ -26,6 +26,7 @@ from .approved import CallChanged, permitted
 from .interrupt_on import check_interrupt_on
 from .questions import Asked, ask_batched, ask_one, first_decision
 from .reviews import Review, Reviews, merged, open_calls, reviews_in, seal
+from .sealed_calls import raw_args
 from .tool_arguments import arguments_of, fitted
 from .verdicts import described, wants_review
 
@@ -165,11 +166,14 @@ class HumanInTheLoopMiddleware(stock.HumanInTheLoopMiddleware[StateT, ContextT, 
         calls: dict[str, Review] = {}
         for call in message.tool_calls:
             if (config := self.interrupt_on.get(call["name"])) is not None:
-                ask = await wants_review(config, call, tools, state, request.runtime)
+                raw = cast("ToolCall", {**call, "args": raw_args(message, call["args"])})
+                ask = await wants_review(config, raw, tools, state, request.runtime)
                 name = seal(self.name, call)
                 ask = ask or (name in calls and calls[name]["ask"])  # of equal calls none slips through
                 calls[name] = await self._review(call, tools, state, request.runtime, ask=ask)
-        named = {name for review in calls.values() if "edit" in review["allowed"] for name in review["tools"]}
+        # a batch is asked about where no tool is at hand
+        batch = [one for one in calls.values() if one["mode"] == "batched" and "edit" in one["allowed"]]
+        named = {name for review in batch for name in review["tools"]}
         arguments = {name: arguments_of(tools[name]) for name in sorted(named & tools.keys())}
         reviews = Reviews(message_id=message.id, calls=calls, tools=arguments)
         return ExtendedModelResponse(

@@ -251,7 +251,7 @@ def call_id_of(request: ToolCallRequest, messages_key: str) -> CallId:
     """
     call = request.tool_call
     task = request.runtime.config.get("configurable", {}).get("checkpoint_ns", "")
-    message = _message_of(call["id"], request.state, messages_key)
+    message = message_of(call["id"], request.state, messages_key)
     parts = [task.rpartition("|")[0], task if message is None else message.id or task, call["id"]]
     if message is not None and sum(other["id"] == call["id"] for other in message.tool_calls) > 1:
         parts += [call["name"], shown(call["args"])]
@@ -259,7 +259,7 @@ def call_id_of(request: ToolCallRequest, messages_key: str) -> CallId:
     return CallId(key, call["name"], call["id"] or "")
 
 
-def _message_of(call_id: str | None, state: Any, messages_key: str) -> AIMessage | None:
+def message_of(call_id: str | None, state: Any, messages_key: str) -> AIMessage | None:
     """Find the message that made the call in a graph's state, whatever that is."""
     if isinstance(state, dict):
         state = state.get(messages_key)

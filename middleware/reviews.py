@@ -84,8 +84,10 @@ def reviews_in(state: Any) -> Reviews:
 
 def open_calls(state: Any) -> list[ToolCall]:
     """The last answer's calls that have no result yet, as those that a limit has blocked have."""
-    message = last_message(state)
-    if message is None:
-        return []
-    results = {one.tool_call_id for one in state["messages"] if isinstance(one, ToolMessage)}
-    return [call for call in message.tool_calls if call["id"] not in results]
+    results = set()  # of this answer alone: providers use their ids again
+    for one in reversed(state["messages"]):
+        if isinstance(one, AIMessage):
+            return [call for call in one.tool_calls if call["id"] not in results]
+        if isinstance(one, ToolMessage):
+            results.add(one.tool_call_id)
+    return []

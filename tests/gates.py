@@ -44,6 +44,8 @@ class Shop:
     ) -> None:
         self.ran: list[Any] = []
         self.calls: Sequence[Call] = calls
+        self.turns = 1
+        self.gate: Any = HumanInTheLoopMiddleware
         self.mode = mode
         self.gates: Any = gates or {"pay": True, "mail": True}
         self.options = options
@@ -78,11 +80,12 @@ class Shop:
 
     def agent(self) -> Any:
         """Make the agent, its gate between the middleware before and after it."""
-        gate = HumanInTheLoopMiddleware(self.gates, interrupt_mode=self.mode, **self.options)
-        chain: list[Any] = [*(make() for make in self.before), gate, *(make() for make in self.after)]
+        gate = self.gate(self.gates, interrupt_mode=self.mode, **self.options)
+        makers = [*self.before, lambda: gate, *self.after]
+        chain: list[Any] = [make() for make in makers]
         if not self.guarded:
             chain.append(ToolLedgerMiddleware())
-        model = ScriptedModel(script=[Step(calls=self.calls), "end"])
+        model = ScriptedModel(script=[*[Step(calls=self.calls)] * self.turns, "end"])
         return create_agent(model, self.tools, middleware=chain, checkpointer=self.saver)
 
     async def go(self, given: Any = HELLO) -> Shop:

@@ -6,11 +6,11 @@ import os
 from typing import TYPE_CHECKING
 
 from langchain.agents import create_agent
-from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain.chat_models import init_chat_model
 from langchain_core.messages import BaseMessage, ToolMessage
 from langchain_core.tools import tool
 
+from placet.middleware import HumanInTheLoopMiddleware
 from placet.middleware.testing import Call, ScriptedModel, Step
 
 if TYPE_CHECKING:

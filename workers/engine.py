@@ -26,6 +26,7 @@ from .errors import (
 )
 from .fingerprint import fingerprint
 from .held import AWAY, CANCEL, LATE, LOST, STOP, Held
+from .logs import logs_masked
 from .run_error import run_error
 from .segment import Finished, Paused, Segment, graph_config
 from .tool_guard import guard_tools
@@ -132,11 +133,15 @@ class Engine:
             raise
         except BaseException as error:
             # whatever an agent raises, `sys.exit` too, ends its run as data; only the log has the traceback
+            masks = held.segment.masks if held.segment else None
             if not isinstance(error, PlacetError):
-                log.exception("run.failed")
+                with logs_masked(masks.text if masks else str):
+                    log.exception("run.failed")
             if held.why_cancelled == LATE:
                 return await self._cancelled(held)
-            return await self._finish(held, "error", error=run_error(error), reason="an error ended the run")
+            return await self._finish(
+                held, "error", error=run_error(error, masks), reason="an error ended the run"
+            )
         finally:
             if clock is not None:
                 clock.cancel()
@@ -149,7 +154,8 @@ class Engine:
             held.segment = Segment(claim=claim, graph=graph, leases=self._leases, approvals=self._approvals)
             if self._stopping:
                 held.segment.control.request_drain()
-            with run_context(self._run_context(claim, graph)) as run:
+            masked = logs_masked(held.segment.masks.text)
+            with masked, run_context(self._run_context(claim, graph)) as run:
                 try:
                     end = await held.segment.drive()
                 except UnreadableCheckpoint as error:

@@ -170,6 +170,24 @@ class UnreadableCheckpoint(PermanentError):
     """Raised when a stored checkpoint cannot be made again as it was written."""
 
 
+class Unsealable(PermanentError):
+    """Raised when a sealed value does not open: it was sealed under another key, or is damaged."""
+
+    def __init__(self) -> None:
+        super().__init__("PLACET_ENCRYPTION_KEY: a sealed value does not open with this key")
+
+
+class ChangedArguments(PermanentError):
+    """Raised when a tool call's arguments are not those that its digest stands for; it does not run."""
+
+    def __init__(self, tool: str, tool_call_id: str) -> None:
+        super().__init__(
+            f"the arguments of {tool} are not those that were asked about (call {tool_call_id!r})"
+        )
+        self.tool = tool
+        self.tool_call_id = tool_call_id
+
+
 class OutcomeUnknown(PermanentError):
     """Raised when a tool call may have run in a worker that died, and its `on_unknown` is `fail`."""
 

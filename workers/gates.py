@@ -23,7 +23,7 @@ def gated_tools(graph: Graph) -> dict[str, list[str]]:
     One that is not LangChain's tells of its gates in the same form, as an attribute `placet_gates`.
     """
     found: dict[str, list[str]] = {}
-    for middleware in _middleware(graph):
+    for middleware in middleware_of(graph):
         if isinstance(middleware, HumanInTheLoopMiddleware):
             for tool, config in middleware.interrupt_on.items():
                 found[tool] = [middleware.interrupt_mode, *sorted(config["allowed_decisions"])]
@@ -46,7 +46,7 @@ def check_gates(graph: Graph) -> None:
         InvalidAgent: naming the tool.
     """
     known = sorted({name for _, tools in tool_nodes(graph) for name in tools})
-    for middleware in _middleware(graph):
+    for middleware in middleware_of(graph):
         gates: Mapping[str, Any] = middleware.interrupt_on if isinstance(middleware, OurGate) else {}
         for tool, config in gates.items():
             if tool not in known and not config.get("dynamic"):
@@ -56,9 +56,11 @@ def check_gates(graph: Graph) -> None:
                 )
 
 
-def _middleware(graph: Graph) -> Iterator[Any]:
-    """Middleware that has hooks which are nodes."""
+def middleware_of(graph: Graph) -> list[Any]:
+    """The middleware of a graph that has hooks which are nodes, in the order in which it is listed."""
+    found: dict[int, Any] = {}
     for node in graph.nodes.values():
         hook = getattr(node.bound, "func", None) or getattr(node.bound, "afunc", None)
         if (middleware := getattr(hook, "__self__", None)) is not None:
-            yield middleware
+            found[id(middleware)] = middleware
+    return list(found.values())

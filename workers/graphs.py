@@ -31,6 +31,7 @@ from .factories import Factory, Graph, as_graph
 from .fingerprint import fingerprint, levels
 from .gates import check_gates
 from .langgraph_json import AgentSource, read_project
+from .masks import check_masks
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -131,9 +132,10 @@ class Agents:
         return attached
 
     def _look(self, name: str, graph: Graph) -> None:
-        """Refuse gates that would not gate what they name; warn of what is going to be replaced."""
+        """Refuse gates and masks that would not do what they say; warn of what is going to be replaced."""
         for level in levels(graph):
             check_gates(level)
+            check_masks(level)
         own: list[object] = []
         if isinstance(graph.checkpointer, BaseCheckpointSaver):
             own.append(graph.checkpointer)

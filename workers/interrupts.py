@@ -16,6 +16,8 @@ from .tool_calls import Draft, PendingCall, RaisedInterrupt, batched, per_call
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from .masks import Masks
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StaticBreakpoint:
@@ -47,6 +49,7 @@ def pause_of(
     pending: Sequence[PendingCall] = (),
     tool_schemas: Mapping[str, Mapping[str, Any]] | None = None,
     breakpoint_at: StaticBreakpoint | None = None,
+    masks: Masks | None = None,
 ) -> Pause:
     """Turn what a segment raised into requests, the same ones in every process.
 
@@ -60,11 +63,13 @@ def pause_of(
         pending: `pending_tool_calls` of the state, and of the subgraphs' states.
         tool_schemas: JSON Schema of each tool's arguments by the tool's name, as far as known.
         breakpoint_at: The static breakpoint the graph stopped at, if it did.
+        masks: What people are not to see of it.
     """
     requests: list[ApprovalRequest] = []
     listed: list[dict[str, Any]] = []
     due: list[int] = []
     seen: set[str] = set()
+    bound = {call.id: call.bound for call in pending}
     for raised in interrupts:
         if raised.id in seen:
             continue
@@ -73,17 +78,37 @@ def pause_of(
             due.append(wake_at)
             continue
         value, schema = shown(raised.value), shown_schema(raised.response_schema)
-        listed.append({"id": raised.id, "value": value, "response_schema": schema})
         drafts = (
             _unknown_call(raised)
             or batched(value, raised.value, pending, tool_schemas or {})
             or per_call(value, raised.value, schema, pending)
             or [Draft("question", "raw", ("answer",), schema, value=value)]
         )
+        if masks is not None:
+            drafts = [_masked(draft, masks, bound.get(draft.tool_call_id, "")) for draft in drafts]
+            value = masks.asked(value) if drafts[0].kind == "question" else masks.arguments(value)
+        listed.append({"id": raised.id, "value": value, "response_schema": schema})
         requests += _numbered(run_id, agent, raised.id, drafts)
     if breakpoint_at is not None:
         requests += _numbered(run_id, agent, *_static(breakpoint_at))
     return Pause(requests=tuple(requests), wake_at_ms=min(due, default=None), interrupts=listed)
+
+
+def _masked(draft: Draft, masks: Masks, bound: str) -> Draft:
+    """Mask what a draft shows; the digest is of what it stands for.
+
+    Arguments are masked in the model's message where its agent's middleware does so. Those that are masked
+    here alone cannot be restored in an edit, so that none is taken.
+    """
+    args, value = masks.arguments(draft.args), masks.asked(draft.value)
+    if (args, value) != (draft.args, draft.value):
+        bound = bound or masks.bound([draft.args, draft.value])
+    allowed = draft.allowed
+    if args != draft.args and set(allowed) - {"edit"}:
+        allowed = tuple(kind for kind in allowed if kind != "edit")
+    return draft._replace(
+        args=args, value=value, description=masks.described(draft.description), allowed=allowed, bound=bound
+    )
 
 
 def _own_timer(raised: RaisedInterrupt) -> int | None:
@@ -138,9 +163,11 @@ def _numbered(
     for index, draft in enumerate(drafts):
         parts = draft._asdict()
         # how the answer travels is no concern of a reviewer's
-        seen = {name: part for name, part in parts.items() if name not in ("mode", "tool_call_id")}
+        seen = {name: part for name, part in parts.items() if name not in ("mode", "tool_call_id", "bound")}
         if draft.policy is None:
             del seen["policy"]  # requests made before there were policies keep their digests
+        if bound := parts.pop("bound"):
+            seen["bound"] = bound
         digest = digest_of({**seen, "agent": agent})
         yield ApprovalRequest(
             id=short_id(run_id, interrupt_id, index, digest),

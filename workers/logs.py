@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import logging
 import sys
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, MutableMapping
+
     import structlog
 
     from .settings import Settings
 
 _settings: Settings | None = None
+_mask: ContextVar[Callable[[str], str] | None] = ContextVar("placet_log_mask", default=None)
 
 
 def configure_logs(settings: Settings) -> None:
@@ -27,11 +32,29 @@ def configure_logs(settings: Settings) -> None:
     if settings.log_format == "json":
         last = structlog.processors.JSONRenderer()
     structlog.configure(
-        processors=[*shared, structlog.processors.format_exc_info, last],
+        processors=[*shared, structlog.processors.format_exc_info, _masked, last],
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
         cache_logger_on_first_use=True,
     )
+
+
+@contextmanager
+def logs_masked(mask: Callable[[str], str]) -> Iterator[None]:
+    """Put the texts of what is logged within through `mask`, tracebacks too."""
+    token = _mask.set(mask)
+    try:
+        yield
+    finally:
+        _mask.reset(token)
+
+
+def _masked(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    if (mask := _mask.get()) is not None:
+        for name, value in event.items():
+            if isinstance(value, str) and name not in ("event", "timestamp", "level"):
+                event[name] = mask(value)
+    return event
 
 
 def configure_logs_later(settings: Settings) -> None:

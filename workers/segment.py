@@ -19,12 +19,15 @@ from .answers import resume_map
 from .breakpoints import due_breakpoint, has_breakpoints, pass_leftovers
 from .compatibility import incompatibility
 from .encoding import check_size, dump_shown
-from .errors import IncompatibleGraph, ThreadExpired
+from .errors import IncompatibleGraph, ThreadExpired, Unsealable
 from .event_writer import EventWriter
 from .fingerprint import fingerprint
 from .graphs import tool_schemas
 from .interrupts import StaticBreakpoint, pause_of
+from .masked_events import MaskedEvents
+from .masks import masks_of
 from .repair import repair_thread, roll_back
+from .sealing import Unreadable, is_sealed
 from .tool_calls import pending_tool_calls
 
 if TYPE_CHECKING:
@@ -70,6 +73,8 @@ class Segment:
         self.control = RunControl()
         self.outcomes: dict[str, str] = {}
         """What became of the calls that were decided on: approval id to outcome."""
+        self.masks = masks_of(graph)
+        """What hides personal data in all that tells of the run."""
         self._claim = claim
         self._graph = graph
         self._leases = leases
@@ -93,7 +98,8 @@ class Segment:
         start = await self._start()
         if isinstance(start, Finished | Paused):
             return start
-        async with EventWriter(claim=self._claim, leases=self._leases) as events:
+        async with EventWriter(claim=self._claim, leases=self._leases) as writer:
+            events = MaskedEvents(writer, self.masks)
             try:
                 async for part in self._graph.astream(
                     start.input,
@@ -115,17 +121,19 @@ class Segment:
                 if not is_invalid_resume(error):
                     raise
                 return await self._reopened(error)
+            finally:
+                events.flush()
         if self._interrupts is None:
             return self._finished(self._values)
         return await self._paused(await self._graph.aget_state(self._config))
 
     def _finished(self, values: Any) -> Finished:
-        result = dump_shown(values)
+        result = dump_shown(self.masks.value(values))
         most = self._settings.max_result_bytes
         check_size("the result", result, most_bytes=most, setting="PLACET_MAX_RESULT_BYTES")
         return Finished(result=result, reason=_no_answer(values))
 
-    def _take(self, part: Any, events: EventWriter) -> None:
+    def _take(self, part: Any, events: MaskedEvents) -> None:
         kind, ns, data = part["type"], part["ns"], part["data"]
         if kind == "values":
             if not ns:
@@ -134,8 +142,7 @@ class Segment:
                 self._values = data
         elif kind == "messages":
             message, about = data
-            shown = message.model_dump(exclude_none=True, exclude_defaults=True)
-            events.add("messages", ns, {"node": about.get("langgraph_node"), "message": shown})
+            events.add_message(ns, message, node=about.get("langgraph_node"))
         elif kind == "updates":
             if "__interrupt__" in data:
                 if not ns:
@@ -162,6 +169,8 @@ class Segment:
     async def _start(self) -> _Start | Finished | Paused:
         """What to drive the graph with, or the end or pause that it stands at already."""
         claim = self._claim
+        if any(is_sealed(answer.decision.get("sealed")) for answer in claim.answers):
+            raise Unsealable
         await self._match()
         if claim.run.segment == 1:
             return await self._begin()
@@ -202,7 +211,7 @@ class Segment:
             await repair_thread(self._graph, config, claim.repair)
         if claim.rollback or claim.repair:
             await self._leases.repaired(claim)
-        return _Start(first_input(self._claim))
+        return _Start(self.masks.input(first_input(self._claim)))
 
     async def _start_from(self, state: StateSnapshot, resume: dict[str, Any]) -> _Start | Finished | Paused:
         claim = self._claim
@@ -236,6 +245,7 @@ class Segment:
             pending=pending_tool_calls(_messages(state.values)),
             tool_schemas=tool_schemas(self._graph) if self._interrupts else {},
             breakpoint_at=stop,
+            masks=self.masks,
         )
         for request in pause.requests:
             what = "what is asked" if request.tool is None else f"what is asked about {request.tool!r}"
@@ -272,7 +282,7 @@ class Segment:
                 }
                 for request in requests
             ],
-            reopen_reason=f"the agent did not take the answer: {error}",
+            reopen_reason=self.masks.text(f"the agent did not take the answer: {error}"),
         )
 
     def _output(self, state: StateSnapshot) -> Any:
@@ -306,6 +316,8 @@ def graph_config(claim: Claim) -> RunnableConfig:
 def first_input(claim: Claim) -> Any:
     """The run's input, its messages with ids that are the same in every attempt."""
     given = claim.run.input
+    if isinstance(given, Unreadable):
+        raise Unsealable
     if not isinstance(given, dict) or not isinstance(given.get("messages"), list):
         return given
     return {

@@ -6,6 +6,8 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from placet.middleware.shared import BOUND
+
 from .json_values import canonical, shown, shown_schema
 from .response_schema import DECISION_TYPES, branches, decision_schema
 
@@ -32,6 +34,8 @@ class PendingCall(NamedTuple):
     id: str | None
     name: str
     args: Any
+    bound: str = ""
+    """Keyed digest of its raw arguments, where they are masked."""
 
 
 class Draft(NamedTuple):
@@ -47,6 +51,8 @@ class Draft(NamedTuple):
     description: str = ""
     value: Any = None
     policy: dict[str, Any] | None = None
+    bound: str = ""
+    """Keyed digest of what is masked in it; part of the request's digest."""
 
 
 def is_tool_approval_interrupt(interrupt: RaisedInterrupt | Mapping[str, Any]) -> bool:
@@ -68,14 +74,16 @@ def pending_tool_calls(messages: Iterable[Any]) -> list[PendingCall]:
     """List the calls of the last AI message that no tool message answers; `messages` are LangChain's."""
     calls: list[dict[str, Any]] = []
     answered: set[str] = set()
+    bound: dict[str, str] = {}
     for message in messages:
         kind = getattr(message, "type", None)
         if kind == "ai":
             calls, answered = message.tool_calls, set()
+            bound = message.additional_kwargs.get(BOUND) or {}
         elif kind == "tool":
             answered.add(message.tool_call_id)
     return [
-        PendingCall(shown(c["id"]), shown(c["name"]), shown(c["args"]))
+        PendingCall(shown(c["id"]), shown(c["name"]), shown(c["args"]), bound.get(c["id"], ""))
         for c in calls
         if c["id"] not in answered
     ]

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 from langgraph.prebuilt import ToolNode
 
 from placet.middleware.ledger import acall, call
+from placet.middleware.masked_calls import aexecute
+from placet.middleware.masked_calls import execute as execute_masked
 from placet.middleware.questions import asked_first
 from placet.middleware.shared import current_run
 
@@ -58,18 +60,24 @@ async def _execute_async(self: Any, request: Any, input_type: Any, config: Any) 
     async def execute(request: Any) -> Any:
         return await _plain["_execute_tool_async"](self, request, input_type, config)
 
+    async def masked(request: Any) -> Any:
+        return await aexecute(request, execute, messages_key=self._messages_key)
+
     if (run := _guarded_run()) is None:
         return await execute(request)
-    return await acall(run, request, execute, messages_key=self._messages_key)
+    return await acall(run, request, masked, messages_key=self._messages_key)
 
 
 def _execute_sync(self: Any, request: Any, input_type: Any, config: Any) -> Any:
     def execute(request: Any) -> Any:
         return _plain["_execute_tool_sync"](self, request, input_type, config)
 
+    def masked(request: Any) -> Any:
+        return execute_masked(request, execute, messages_key=self._messages_key)
+
     if (run := _guarded_run()) is None:
         return execute(request)
-    return call(run, request, execute, messages_key=self._messages_key)
+    return call(run, request, masked, messages_key=self._messages_key)
 
 
 async def _run_async(self: Any, call: Any, input_type: Any, tool_runtime: Any) -> Any:

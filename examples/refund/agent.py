@@ -1,9 +1,9 @@
 import os
 
 from langchain.agents import create_agent
-from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain.chat_models import init_chat_model
 
+from placet.middleware import HumanInTheLoopMiddleware
 from placet.middleware.testing import Call, ScriptedModel, Step
 
 

@@ -1,6 +1,6 @@
 """What middleware keeps outside the graph, and the run that is under way."""
 
-from .calls import UNKNOWN_CALL, CallId, CallOutcome, CallRecord, CallState
+from .calls import BOUND, UNKNOWN_CALL, CallId, CallOutcome, CallRecord, CallState
 from .counts import CallCount, Counted
 from .models import MODEL_ANSWERED, MODEL_FAILURE, Breaker, Ended
 from .run import TIMER, RunContext, current_run, run_context
@@ -8,6 +8,7 @@ from .state import InMemorySharedState, SharedState
 from .tries import TryRecord
 
 __all__ = [
+    "BOUND",
     "MODEL_ANSWERED",
     "MODEL_FAILURE",
     "TIMER",

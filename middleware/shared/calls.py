@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple, Protocol
 
+BOUND = "placet_bound"
+"""In an AI message's `additional_kwargs`: by the id of each call that is masked there, what binds it to its
+raw arguments."""
 UNKNOWN_CALL = "placet.unknown"
 """`type` of the pause that asks what became of a tool call."""
 

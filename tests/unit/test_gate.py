@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from gates import HELLO, LOOK, MAIL, PAY, Mode, Shop
+from langchain.agents import middleware as stock
 from langchain.agents.middleware import AgentMiddleware, ToolCallLimitMiddleware
 from langchain_core.messages import AIMessage
 from langchain_core.tools import tool
@@ -387,3 +388,39 @@ async def test_calls_that_share_an_id_are_all_asked_about(mode: Mode) -> None:
     await shop.go()
     assert shop.asked == ["pay", "pay"]
     assert shop.ran == []
+
+
+@BOTH
+async def test_a_call_whose_id_was_used_before_is_asked_about(mode: Mode) -> None:
+    """Providers use their ids again: an earlier call's result is not this one's, nor its approval."""
+    shop = Shop(PAY, mode=mode)
+    shop.turns = 2
+    await shop.go()
+    first = shop.interrupts[0].id
+    await shop.decide(APPROVE)
+    assert (shop.asked, shop.ran) == (["pay"], [("pay", 1, "ann")])
+    assert shop.interrupts[0].id != first
+    await shop.decide(REJECT)
+    assert shop.ran == [("pay", 1, "ann")]
+
+
+@BOTH
+async def test_a_resume_that_names_its_checkpoint_calls_the_model_once(mode: Mode) -> None:
+    """langgraph#7361."""
+    shop = await Shop(PAY, mode=mode).go()
+    state = await shop.agent().aget_state(shop.config)
+    shop.config = state.config | {}
+    await shop.decide(APPROVE)
+    assert shop.ran == [("pay", 1, "ann")]
+    assert [message.type for message in shop.messages] == ["human", "ai", "tool", "ai"]
+
+
+@BOTH
+async def test_a_run_that_paused_under_langchains_gate_goes_on_under_ours(mode: Mode) -> None:
+    """Changing the import is all: what waits is answered, and one's edit is kept."""
+    shop = Shop(PAY, MAIL, mode=mode)
+    shop.gate = stock.HumanInTheLoopMiddleware
+    await shop.go()
+    shop.gate = HumanInTheLoopMiddleware
+    await shop.decide(edit("pay", amount=3, to="eve"), REJECT)
+    assert (shop.ran, shop.interrupts) == ([("pay", 3, "eve")], [])

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from ..compact import compact_json, load_json
 from ..errors import AlreadyDecided, ChangedSinceSeen, NotFound, NotPending, ThreadExpired
+from ..sealing import Unreadable, is_sealed, opened_or_unreadable
 from .connection import moment, wake_ups
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
 
+    from ..sealing import Seal
     from .connection import Connection, WakeUp
 
 ApprovalKind = Literal["tool_call", "question", "breakpoint", "unknown_call"]
@@ -87,7 +89,7 @@ class Approvals:
         record = await self._c.read(self._c.reader.hgetall(self._c.keys("approval", approval_id)))
         if not record:
             raise NotFound("approval", approval_id)
-        return approval_of(record)
+        return approval_of(record, self._c.seal)
 
     async def newest(
         self,
@@ -107,7 +109,7 @@ class Approvals:
             index = self._c.keys("approvals")
         found: list[Approval] = []
         async for record in self._c.records(index, "approval"):
-            approval = approval_of(record)
+            approval = approval_of(record, self._c.seal)
             if (
                 (status is None or approval.status == status)
                 and (thread_id is None or approval.thread_id == thread_id)
@@ -132,7 +134,7 @@ class Approvals:
         """
         args: list[str] = []
         for one in checked:
-            args += [one.approval_id, one.digest, json.dumps(one.decision), one.decision["type"]]
+            args += [one.approval_id, one.digest, _decision_text(one, self._c.seal), one.decision["type"]]
         reply = await self._c.run("decide", reviewer, os.getpid(), *args)
         tag, *facts = (part.decode() if isinstance(part, bytes) else "" for part in reply)
         if tag == "missing":
@@ -157,6 +159,7 @@ class CheckedDecision:
     decision: dict[str, Any]
 
 
+_SEALED = "sealed"
 _TEXTS = ("id", "interrupt_id", "kind", "mode", "digest")
 _SHOWN = ("description", "args", "value", "allowed", "response_schema", "count", "policy")
 """What no script reads: one field, for each costs some 50 bytes beside what it holds."""
@@ -171,7 +174,28 @@ def request_record(request: ApprovalRequest) -> dict[str, str]:
     return record
 
 
-def approval_of(record: Mapping[bytes, bytes]) -> Approval:
+def _decision_text(checked: CheckedDecision, seal: Seal | None) -> str:
+    """A decision as it is stored: its type, and the rest sealed if there is a key."""
+    kind = checked.decision["type"]
+    if seal is None or len(checked.decision) == 1:
+        return json.dumps(checked.decision)
+    return json.dumps({"type": kind, _SEALED: seal.seal(checked.decision, _about(checked.approval_id))})
+
+
+def decision_of(text: str, approval_id: str, seal: Seal | None) -> dict[str, Any]:
+    """Read a stored decision; one that does not open stays sealed, but for its type."""
+    stored: dict[str, Any] = json.loads(text)
+    if not is_sealed(sealed := stored.get(_SEALED)):
+        return stored
+    opened = opened_or_unreadable(seal, str(sealed), _about(approval_id))
+    return stored if isinstance(opened, Unreadable) else opened
+
+
+def _about(approval_id: str) -> str:
+    return f"decision on {approval_id}"
+
+
+def approval_of(record: Mapping[bytes, bytes], seal: Seal | None) -> Approval:
     """Read a request's hash."""
     text = {name.decode(): value.decode() for name, value in record.items()}
     shown = load_json(b64decode(text["shown"]))
@@ -188,7 +212,7 @@ def approval_of(record: Mapping[bytes, bytes]) -> Approval:
         status=cast("ApprovalStatus", text["status"]),
         reason=text.get("reason", ""),
         outcome=cast("Outcome", text["outcome"]),
-        decision=json.loads(text["decision"]) if text.get("decision") else None,
+        decision=decision_of(text["decision"], text["id"], seal) if text.get("decision") else None,
         decided_by=text.get("decided_by") or None,
         created_at=moment(text["created_at"]),
         decided_at=moment(text["decided_at"]) if text.get("decided_at") else None,

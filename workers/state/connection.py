@@ -19,6 +19,7 @@ from redis.backoff import ExponentialBackoff
 from placet.middleware.shared.counts import GRACE_MS
 
 from ..errors import LeaseLost, NotConnected, StoreUnavailable
+from ..sealing import seal_of
 from .batches import Batches
 from .keys import Keys, lua_prelude
 from .workers import alive_seconds
@@ -84,6 +85,7 @@ class Connection:
         self._pid = os.getpid()
         self._closed = False
         self.settings = settings
+        self.seal = seal_of(settings.encryption_key)
         self.keys = Keys(settings.namespace)
         self._constants = _constants(settings)
         self._scripts: dict[str, AsyncScript] = {}

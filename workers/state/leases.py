@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..compact import compact_json
-from .approvals import request_record
+from .approvals import decision_of, request_record
 from .connection import wake_ups
 from .runs import run_of
 from .shared_state import RedisSharedState
@@ -17,6 +17,7 @@ from .workers import workers_seen
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from ..sealing import Seal
     from ..settings import Settings
     from .approvals import ApprovalRequest
     from .connection import Connection, WakeUp
@@ -80,10 +81,10 @@ class Leases:
         _, token, flat, answers, repair, rollback, _ = reply
         record = dict(zip(flat[::2], flat[1::2], strict=True))
         claim = Claim(
-            run=run_of(record),
+            run=run_of(record, self._c.seal),
             token=int(token),
             progress=record[b"progress"].decode(),
-            answers=tuple(map(_answer_of, answers)),
+            answers=tuple(_answer_of(row, self._c.seal) for row in answers),
             graph=record.get(b"graph", b"").decode(),
             repair=repair.decode(),
             rollback=tuple(json.loads(rollback)),
@@ -226,14 +227,14 @@ class Leases:
         return wake_ups(reply)
 
 
-def _answer_of(row: Sequence[bytes]) -> Answer:
+def _answer_of(row: Sequence[bytes], seal: Seal | None) -> Answer:
     approval_id, interrupt_id, mode, index, decision, delivered, tool_call_id = row
     return Answer(
         approval_id=approval_id.decode(),
         interrupt_id=interrupt_id.decode(),
         mode=mode.decode(),
         index=int(index),
-        decision=json.loads(decision),
+        decision=decision_of(decision.decode(), approval_id.decode(), seal),
         tool_call_id=tool_call_id.decode(),
         delivered=bool(delivered),
     )

@@ -9,12 +9,14 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
 
 from ..errors import Conflict, NotFound, ThreadBusy, ThreadExpired
+from ..sealing import is_sealed, opened_or_unreadable
 from .connection import moment, wake_ups
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
+    from ..sealing import Seal
     from .connection import Connection, Text, WakeUp
 
 RunStatus = Literal["pending", "running", "interrupted", "success", "error", "timeout", "cancelled"]
@@ -50,6 +52,7 @@ class Run:
     segment: int = 0
     """How many segments have been started."""
     input: Any = None
+    """What it was enqueued with; the context too is sealed where there is a `PLACET_ENCRYPTION_KEY`."""
     config: dict[str, Any] = field(default_factory=dict)
     context: Any = None
     metadata: dict[str, Any] = field(default_factory=dict)
@@ -94,9 +97,9 @@ class Runs:
         """
         start_at = "" if new.start_at is None else str(int(new.start_at.timestamp() * 1000))
         record: list[Text] = []
-        for name, text in new.record().items():
+        for name, text in new.record(self._c.seal).items():
             record += [name, text]
-        about = (new.payload_digest(), start_at, new.multitask_strategy, os.getpid())
+        about = (new.payload_digest(self._c.seal), start_at, new.multitask_strategy, os.getpid())
         reply = await self._c.run("enqueue", new.id, new.thread_id, *about, *record, again=True)
         if reply[0] == b"busy":
             raise ThreadBusy(new.thread_id, reply[1].decode(), reply[2].decode())
@@ -115,7 +118,7 @@ class Runs:
         record = await self._c.read(self._c.reader.hgetall(self._c.keys("run", run_id)))
         if not record:
             raise NotFound("run", run_id)
-        return run_of(record)
+        return run_of(record, self._c.seal)
 
     async def newest(
         self, *, status: str | None, agent: str | None, thread_id: str | None, limit: int
@@ -129,7 +132,7 @@ class Runs:
             index = self._c.keys("runs")
         found: list[Run] = []
         async for record in self._c.records(index, "run", _LISTED):
-            run = run_of(record)
+            run = run_of(record, self._c.seal)
             if (
                 (status is None or run.status == status)
                 and (agent is None or run.agent == agent)
@@ -186,20 +189,26 @@ class NewRun:
     multitask_strategy: MultitaskStrategy = "enqueue"
     timeout_ms: int | None = None
 
-    def record(self) -> dict[str, str]:
-        """The fields that are stored as they are."""
+    def record(self, seal: Seal | None) -> dict[str, str]:
+        """The fields that are stored as they are, but for what may be personal, if there is a key."""
         texts = {name: getattr(self, name) for name in ("agent", "queue", *_JSON_INPUTS)}
         optional = {"principal": self.principal, "timeout_ms": self.timeout_ms}
         texts |= {name: str(value) for name, value in optional.items() if value is not None}
-        return {name: text for name, text in texts.items() if text != _DEFAULTS.get(name)}
+        texts = {name: text for name, text in texts.items() if text != _DEFAULTS.get(name)}
+        if seal is None:
+            return texts
+        sealed = {n: seal.seal(json.loads(texts[n]), _about(n, self.id)) for n in _SEALED if n in texts}
+        return texts | sealed
 
-    def payload_digest(self) -> str:
+    def payload_digest(self, seal: Seal | None) -> str:
         """Tells two enqueues of one id apart: the same payload is the same run."""
         # when it starts is no part: `start_at` may be counted from the moment of each call
         texts = {name: getattr(self, name) for name in ("thread_id", "agent", "queue", "principal")}
         if self.timeout_ms is not None:
             texts["timeout_ms"] = self.timeout_ms
         values = {name: json.loads(getattr(self, name)) for name in _JSON_INPUTS}
+        if seal is not None:
+            return seal.digest([texts, values])
         return blake2b(json.dumps([texts, values], sort_keys=True).encode(), digest_size=16).hexdigest()
 
 
@@ -210,18 +219,25 @@ _LISTED = (
     *("worker", "event_seq", "incompatible", "build"),
 )
 _JSON_INPUTS = ("input", "config", "context", "metadata")
+_SEALED = ("input", "context")
 _DEFAULTS = {"config": "{}", "context": "null", "metadata": "{}"}
 """What is read where the field is missing."""
 
 
-def run_of(record: Mapping[bytes, bytes]) -> Run:
-    """Read a run's hash."""
+def _about(name: str, run_id: str) -> str:
+    return f"{name} of run {run_id}"
+
+
+def run_of(record: Mapping[bytes, bytes], seal: Seal | None) -> Run:
+    """Read a run's hash; what is sealed and does not open is `UNREADABLE`."""
     text = {name.decode(): value.decode() for name, value in record.items()}
 
     def at(name: str) -> datetime | None:
         return moment(text[name]) if text.get(name) else None
 
     def value(name: str, default: Any = None) -> Any:
+        if is_sealed(text.get(name)):
+            return opened_or_unreadable(seal, text[name], _about(name, text["id"]))
         return json.loads(text[name]) if text.get(name) else default
 
     return Run(

@@ -1,0 +1,101 @@
+"""Finding personal data in text: LangChain's detectors, IPv6 addresses, and secrets."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from typing import TYPE_CHECKING
+
+from langchain.agents.middleware import PIIMatch
+from langchain.agents.middleware._redaction import resolve_detector
+from langchain.agents.middleware.pii import detect_ip as detect_ipv4
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    Detector = Callable[[str], list[PIIMatch]]
+
+# what may be an IPv6 address: hexadecimal digits, colons, and the dots of an IPv4 address at its end
+_IPV6 = re.compile(r"(?<![\w:.])(?=[0-9A-Fa-f.]*:)[0-9A-Fa-f:][0-9A-Fa-f:.]*[0-9A-Fa-f:](?:%\w+)?(?![\w:])")
+
+# secrets that say themselves what they are, as their makers document it
+_SECRETS = re.compile(
+    r"""
+      -----BEGIN\ [A-Z ]*PRIVATE\ KEY-----[\s\S]*?(?:-----END\ [A-Z ]*PRIVATE\ KEY-----|\Z)
+    | \bxox[a-z]-[A-Za-z0-9-]{8,} | \bxapp-\d-[A-Za-z0-9-]{4,}        # Slack
+    | \b(?:ghp|gho|ghu|ghs|ghr)_[A-Za-z0-9]{20,} | \bgithub_pat_\w{20,}
+    | \bglpat-[\w-]{16,}                                              # GitLab
+    | \b(?:AKIA|ASIA)[A-Z0-9]{16}\b                                   # Amazon
+    | \bAIza[\w-]{30,}                                                # Google
+    | \b(?:sk|rk|pk)[-_][\w-]{16,}                                    # OpenAI, Anthropic, Stripe
+    | \bhf_[A-Za-z0-9]{20,}                                           # Hugging Face
+    | \beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*                               # a JSON Web Token
+    | \b(?i:Bearer|Basic|Token)\s+(?P<credentials>[\w.~+/=-]{8,})     # an Authorization header
+    | ://[^\s/:@]*:(?P<password>[^\s/@]+)@                            # a URL
+    """,
+    re.VERBOSE | re.ASCII,
+)
+
+
+def detect_ip(content: str) -> list[PIIMatch]:
+    """Find IPv4 and IPv6 addresses."""
+    found = [match for match in _IPV6.finditer(content) if _is_ipv6(match.group())]
+    longer = [PIIMatch(type="ip", value=m.group(), start=m.start(), end=m.end()) for m in found]
+    return disjoint(content, [*detect_ipv4(content), *longer])
+
+
+def _is_ipv6(text: str) -> bool:
+    try:
+        ipaddress.IPv6Address(text)
+    except ValueError:
+        return False
+    return text != "::"
+
+
+def detect_secret(content: str) -> list[PIIMatch]:
+    """Find keys, tokens and passwords that can be told by their form.
+
+    Those of well-known makers, of `Authorization` headers, private keys, passwords in URLs.
+    """
+    found = []
+    for match in _SECRETS.finditer(content):
+        start, end = match.span(match.lastgroup or 0)
+        found.append(PIIMatch(type="secret", value=content[start:end], start=start, end=end))
+    return found
+
+
+OWN: dict[str, Detector] = {"ip": detect_ip, "secret": detect_secret}
+"""Detectors by type where LangChain has another one, or none."""
+
+
+def detector_of(pii_type: str, detector: Detector | str | re.Pattern[str] | None) -> Detector:
+    """The detector that an author means.
+
+    Raises:
+        ValueError: when there is none of that type.
+    """
+    if detector is None and pii_type in OWN:
+        return OWN[pii_type]
+    if not isinstance(detector, re.Pattern):
+        return resolve_detector(pii_type, detector)
+    pattern = detector
+
+    def search(content: str) -> list[PIIMatch]:
+        found = pattern.finditer(content)
+        return [PIIMatch(type=pii_type, value=m.group(), start=m.start(), end=m.end()) for m in found]
+
+    return search
+
+
+def disjoint(content: str, matches: Iterable[PIIMatch]) -> list[PIIMatch]:
+    """In order, and those that overlap as one: nothing of either is left."""
+    found: list[PIIMatch] = []
+    for match in sorted(matches, key=lambda one: (one["start"], -one["end"])):
+        kind, start, end = match["type"], max(0, match["start"]), min(match["end"], len(content))
+        if start >= end:
+            continue
+        if found and start < found[-1]["end"]:
+            last = found.pop()
+            kind, start, end = last["type"], last["start"], max(end, last["end"])
+        found.append(PIIMatch(type=kind, value=content[start:end], start=start, end=end))
+    return found
