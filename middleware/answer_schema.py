@@ -67,12 +67,13 @@ def arguments_type(arguments: ToolArguments | None, model: Any = None) -> Any:
 
 
 def batched_type(
-    asked: Sequence[tuple[Sequence[DecisionType], str, Mapping[str, ToolArguments | None]]],
+    asked: Sequence[tuple[Sequence[DecisionType], str, Mapping[str, ToolArguments | None]]], *, shown: bool
 ) -> Any:
     """Make the type of the answer to several calls: exactly one decision for each, in their order.
 
     Args:
         asked: Of each call the decisions that are taken, its tool, and what an edit may name.
+        shown: Whether the schema that is published says so too.
     """
     kinds = tuple(
         decision_type(allowed, {name: arguments_type(args) for name, args in tools.items()})
@@ -84,7 +85,8 @@ def batched_type(
         response.validate_python(answer)
         return answer
 
-    return Annotated[Any, PlainValidator(check), WithJsonSchema(_batched_schema(asked))]
+    schema = _batched_schema(asked) if shown else {"type": "object", "required": ["decisions"]}
+    return Annotated[Any, PlainValidator(check), WithJsonSchema(schema)]
 
 
 def _batched_schema(

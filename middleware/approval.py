@@ -27,7 +27,8 @@ from .interrupt_on import check_interrupt_on
 from .questions import Asked, ask_batched, ask_one, first_decision
 from .reviews import Review, Reviews, merged, open_calls, reviews_in, seal
 from .sealed_calls import raw_args
-from .tool_arguments import arguments_of, fitted
+from .shared import current_run
+from .tool_arguments import arguments_of, fitted, names_alone
 from .verdicts import described, wants_review
 
 if TYPE_CHECKING:
@@ -175,6 +176,9 @@ class HumanInTheLoopMiddleware(stock.HumanInTheLoopMiddleware[StateT, ContextT, 
         batch = [one for one in calls.values() if one["mode"] == "batched" and "edit" in one["allowed"]]
         named = {name for review in batch for name in review["tools"]}
         arguments = {name: arguments_of(tools[name]) for name in sorted(named & tools.keys())}
+        if (run := current_run()) is not None and run.guarded:
+            # `decide` has checked an edit by then, and a run that waits is to be small
+            arguments = {name: names_alone(one) for name, one in arguments.items()}
         reviews = Reviews(message_id=message.id, calls=calls, tools=arguments)
         return ExtendedModelResponse(
             model_response=response, command=Command(update={"hitl_reviews": reviews})

@@ -25,6 +25,7 @@ from .unknown import Unknown, settle
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
 
+    from langchain_core.messages import ToolCall
     from langgraph.prebuilt.tool_node import ToolCallRequest
 
     from .declared import Declaration
@@ -189,7 +190,7 @@ class Attempt:
             note=record.note,
         )
         run = self._run
-        settled = await settle(unknown, self._declaration, run_id=run.run_id, answers=run.answers)
+        settled = await settle(unknown, self._declaration, run, self._request.runtime.config)
         if settled.result is not None:
             await self._end("done", settled.result, settled.outcome)
         return settled.result
@@ -252,11 +253,15 @@ def call_id_of(request: ToolCallRequest, messages_key: str) -> CallId:
     call = request.tool_call
     task = request.runtime.config.get("configurable", {}).get("checkpoint_ns", "")
     message = message_of(call["id"], request.state, messages_key)
+    return CallId(call_key(call, message, task=task), call["name"], call["id"] or "")
+
+
+def call_key(call: ToolCall, message: AIMessage | None, *, task: str) -> str:
+    """Name a call of a message that was executed in `task`, of which the namespace above it counts."""
     parts = [task.rpartition("|")[0], task if message is None else message.id or task, call["id"]]
     if message is not None and sum(other["id"] == call["id"] for other in message.tool_calls) > 1:
         parts += [call["name"], shown(call["args"])]
-    key = blake2b(canonical(parts), digest_size=12, person=b"placet.call").hexdigest()
-    return CallId(key, call["name"], call["id"] or "")
+    return blake2b(canonical(parts), digest_size=12, person=b"placet.call").hexdigest()
 
 
 def message_of(call_id: str | None, state: Any, messages_key: str) -> AIMessage | None:

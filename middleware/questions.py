@@ -11,6 +11,7 @@ from langgraph.types import interrupt
 from .answer_schema import arguments_type, batched_type, decision_type
 from .approved import namespace_of
 from .reviews import reviews_in, seal
+from .shared import current_run
 from .tool_arguments import arguments_of
 
 if TYPE_CHECKING:
@@ -46,14 +47,16 @@ def ask_batched(asked: Sequence[Asked], tools: Mapping[str, ToolArguments]) -> l
         actions.append(action | call_id | {"description": one.review["description"]})
         config = {"action_name": one.call["name"], "allowed_decisions": one.review["allowed"]}
         configs.append(config | _more(one.review))
-    kinds = batched_type(
+    run = current_run()
+    kind = batched_type(
         [
             (one.review["allowed"], one.call["name"], {name: tools.get(name) for name in one.review["tools"]})
             for one in asked
-        ]
+        ],
+        shown=run is None or not run.guarded,  # each of Placet's requests has a schema of its own
     )
     value = {"action_requests": actions, "review_configs": configs}
-    decisions: list[Decision] = interrupt(value, response_schema=kinds)["decisions"]
+    decisions: list[Decision] = interrupt(value, response_schema=kind)["decisions"]
     return decisions
 
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from langgraph.errors import GraphInterrupt
-from langgraph.types import Interrupt
+from langgraph.config import get_config
 
-from placet.digest import own_pause_id
-
+from .pause import pause
 from .shared import TIMER
 
 
@@ -21,5 +19,4 @@ def park(run_id: str, *, key: str, due_ms: int) -> NoReturn:
     Raises:
         GraphInterrupt: always.
     """
-    value = {"type": TIMER, "run_id": run_id, "key": key, "due": due_ms}
-    raise GraphInterrupt((Interrupt(value=value, id=own_pause_id(value)),))
+    pause({"type": TIMER, "run_id": run_id, "key": key, "due": due_ms}, get_config())

@@ -41,9 +41,16 @@ def arguments_of(tool: BaseTool) -> ToolArguments:
     return ToolArguments(schema=schema, undeclared="drop")
 
 
+def names_alone(arguments: ToolArguments) -> ToolArguments:
+    """Leave the arguments' names of a schema: what `fitted` needs, where answers were checked before."""
+    declared = arguments["schema"].get("properties")
+    schema: dict[str, Any] = {} if declared is None else {"properties": {name: {} for name in declared}}
+    return ToolArguments(schema=schema, undeclared=arguments["undeclared"])
+
+
 def fitted(args: Mapping[str, Any], arguments: ToolArguments | None) -> dict[str, Any]:
     """Leave out the arguments that the tool would drop; None knows nothing of the tool."""
-    if arguments is None or arguments["undeclared"] != "drop":
+    declared = None if arguments is None else arguments["schema"].get("properties")
+    if arguments is None or declared is None or arguments["undeclared"] != "drop":
         return dict(args)
-    declared = arguments["schema"].get("properties", {})
     return {name: value for name, value in args.items() if name in declared}

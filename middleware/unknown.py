@@ -9,21 +9,24 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import structlog
 from langchain_core.messages import ToolMessage
-from langgraph.errors import GraphBubbleUp, GraphInterrupt
-from langgraph.types import Command, Interrupt
+from langgraph.errors import GraphBubbleUp
+from langgraph.types import Command
 
 from placet import errors
 from placet.digest import own_pause_id
 from placet.json_values import shown
 
 from .declared import NOT_DONE
+from .pause import pause
 from .shared import UNKNOWN_CALL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from langchain_core.runnables import RunnableConfig
+
     from .declared import Declaration, UnknownCall
-    from .shared import CallOutcome
+    from .shared import CallOutcome, RunContext
 
 log = structlog.get_logger("placet")
 
@@ -52,12 +55,12 @@ class Unknown(NamedTuple):
     start: int
     note: str
 
-    def question(self, run_id: str) -> Interrupt:
+    def question(self, run_id: str) -> dict[str, Any]:
         """The pause that asks a person; whoever answers is a reviewer of ours, not LangGraph."""
         what = f"attempt {self.attempt} at {self.call.tool}" if self.attempt > 1 else self.call.tool
         died = "was started and may have taken effect: its worker stopped before a result was kept"
         known = f"{what} {self.note or died}"
-        value = {
+        return {
             "type": UNKNOWN_CALL,
             "run_id": run_id,
             "call": [self.key, self.attempt, self.start],
@@ -67,13 +70,12 @@ class Unknown(NamedTuple):
             "description": f"{known.rstrip('.')}. Approve runs it again, respond takes your message as what"
             " it returned, reject gives it up.",
         }
-        return Interrupt(value=value, id=own_pause_id(value))
 
 
 async def settle(
-    unknown: Unknown, declaration: Declaration, *, run_id: str, answers: Mapping[str, Mapping[str, Any]]
+    unknown: Unknown, declaration: Declaration, run: RunContext, config: RunnableConfig
 ) -> Settled:
-    """Look up, then do as the tool's declaration says.
+    """Look up, then do as the tool's declaration says; `config` is that of the call's task.
 
     Raises:
         GraphInterrupt: when a person is asked and has not answered.
@@ -91,10 +93,10 @@ async def settle(
         return AGAIN
     if declaration.on_unknown == "fail":
         raise OutcomeUnknown(call.tool, call.tool_call_id)
-    question = unknown.question(run_id)
-    decision = answers.get(question.id)
+    question = unknown.question(run.run_id)
+    decision = run.answers.get(own_pause_id(question))
     if decision is None:
-        raise GraphInterrupt((question,))
+        pause(question, config)
     return _decided(call, decision)
 
 

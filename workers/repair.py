@@ -11,15 +11,20 @@ from langgraph.constants import END, START
 from .checkpoint.threads import TOKEN, ThreadsSaver
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Awaitable, Callable, Collection
 
+    from langchain_core.messages import ToolCall
     from langchain_core.runnables import RunnableConfig
 
     from .factories import Graph
 
 
-async def repair_thread(graph: Graph, config: RunnableConfig, reason: str) -> None:
-    """Keep what finished, drop what was pending, and give each unanswered tool call a result that says why.
+async def repair_thread(
+    graph: Graph,
+    config: RunnableConfig,
+    results: Callable[[AIMessage, list[ToolCall]], Awaitable[list[ToolMessage]]],
+) -> None:
+    """Keep what finished, drop what was pending, and give each unanswered tool call one of `results`.
 
     Finished calls of the step that was cut off keep their real ToolMessage: LangGraph applies a step's
     finished writes when its tasks are cleared.
@@ -28,18 +33,10 @@ async def repair_thread(graph: Graph, config: RunnableConfig, reason: str) -> No
     if state.tasks:
         await graph.aupdate_state(config, None, as_node=END)
         state = await graph.aget_state(config)
-    missing = unanswered_calls(state.values)
-    if missing:
-        results = [
-            ToolMessage(
-                content=f"The call of `{call['name']}` did not finish: {reason}.",
-                name=call["name"],
-                tool_call_id=call["id"],
-                status="error",
-            )
-            for call in missing
-        ]
-        await graph.aupdate_state(config, {"messages": results}, as_node=START)
+    message, missing = unanswered_calls(state.values)
+    if message is not None and missing:
+        update = {"messages": await results(message, missing)}
+        await graph.aupdate_state(config, update, as_node=START)
         await graph.aupdate_state(config, None, as_node=END)
 
 
@@ -62,15 +59,15 @@ async def roll_back(graph: Graph, config: RunnableConfig, run_ids: Collection[st
     await saver.adelete_thread(thread_id)
 
 
-def unanswered_calls(values: Any) -> list[Any]:
-    """Tool calls of the last AIMessage that have no ToolMessage; none where there are no messages."""
+def unanswered_calls(values: Any) -> tuple[AIMessage | None, list[ToolCall]]:
+    """The last AIMessage, and its tool calls that have no ToolMessage; none where there are no messages."""
     messages = values.get("messages") if isinstance(values, dict) else getattr(values, "messages", None)
     if not isinstance(messages, list):
-        return []
+        return None, []
     answered: set[str] = set()
     for message in reversed(messages):
         if isinstance(message, ToolMessage):
             answered.add(message.tool_call_id)
         elif isinstance(message, AIMessage):
-            return [call for call in message.tool_calls if call["id"] not in answered]
-    return []
+            return message, [call for call in message.tool_calls if call["id"] not in answered]
+    return None, []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 os.environ.setdefault("LANGGRAPH_STRICT_MSGPACK", "true")
@@ -18,6 +19,7 @@ from placet.middleware.shared import MODEL_FAILURE
 from .answers import resume_map
 from .breakpoints import due_breakpoint, has_breakpoints, pass_leftovers
 from .compatibility import incompatibility
+from .cut_off import cut_off_results
 from .encoding import check_size, dump_shown
 from .errors import IncompatibleGraph, ThreadExpired, Unsealable
 from .event_writer import EventWriter
@@ -208,7 +210,8 @@ class Segment:
         if claim.rollback:
             await roll_back(self._graph, config, claim.rollback)
         if claim.repair:
-            await repair_thread(self._graph, config, claim.repair)
+            results = partial(cut_off_results, reason=claim.repair, read=partial(self._leases.cut_off, claim))
+            await repair_thread(self._graph, config, results)
         if claim.rollback or claim.repair:
             await self._leases.repaired(claim)
         return _Start(self.masks.input(first_input(self._claim)))

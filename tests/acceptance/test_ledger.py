@@ -258,3 +258,33 @@ async def test_what_is_stored_is_encrypted(fleet: Fleet, placet: Placet) -> None
     await fleet.start(**key)
     assert await success(placet, run) == "done: refunded A-1"
     assert len(fleet.effects("refund")) == 1
+
+
+async def test_an_answer_is_kept_while_a_person_is_asked_what_became_of_its_call(
+    fleet: Fleet, placet: Placet
+) -> None:
+    await fleet.start()
+    run = await placet.enqueue("asking_refunds", human("go"))
+    (how_much,) = await paused(placet, run)
+    await placet.decide(how_much.id, {"type": "answer", "value": 42}, reviewer="ann")
+    await fleet.started("refund")
+    await killed_in_the_tool(fleet, placet, run)
+    unknown = await asked(placet, run)
+    assert (await placet.approval(how_much.id)).outcome == "unknown"
+    fleet.open_barrier("refund")
+    await placet.decide(unknown.id, {"type": "approve"}, reviewer="bob")
+    assert await success(placet, run) == "done: refunded 42 of A-1"
+    assert (await placet.approval(how_much.id)).decided_by == "ann"
+
+
+async def test_the_next_run_is_told_of_a_call_that_was_cut_off(fleet: Fleet, placet: Placet) -> None:
+    await fleet.start()
+    run = await placet.enqueue("refunds", human("go"))
+    await killed_in_the_tool(fleet, placet, run)
+    await asked(placet, run)
+    await placet.cancel(run.id)
+    fleet.open_barrier("refund")
+    after = await placet.enqueue("refunds", human("go on"), thread_id=run.thread_id)
+    ended = await placet.wait(after.id, timeout=PATIENCE)
+    (told,) = (m["content"] for m in ended.result["messages"] if m.get("tool_call_id") == "call_1_0_0")
+    assert told.startswith("The call of `refund` was cut off and may have taken effect: ")

@@ -188,8 +188,8 @@ async def test_a_worker_that_stops_leaves_its_calls_unknown(core: Core) -> None:
     assert await _outcomes(core) == {"a1": "unknown"}
 
 
-@pytest.mark.parametrize(("status", "kept"), [("success", 0), ("cancelled", 0), ("error", 1), ("timeout", 1)])
-async def test_it_lasts_as_long_as_its_run_can_go_on(core: Core, status: str, kept: int) -> None:
+@pytest.mark.parametrize(("status", "kept"), [("success", 0), ("cancelled", 1), ("error", 1), ("timeout", 1)])
+async def test_it_lasts_as_long_as_somebody_may_need_it(core: Core, status: str, kept: int) -> None:
     await core.enqueue()
     claim = await core.claim()
     await core.start_call(claim)

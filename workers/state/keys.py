@@ -41,7 +41,7 @@ _TEMPLATES = {
     "run_counts": "run-counts:{}",  # hash: run:NAME -> its calls, thread:NAME -> its part of its thread's
     "run_tries": "run-tries:{}",  # hash: a call -> its attempts, JSON; model:key -> which it stays with
     # one thread
-    "thread": "thread:{}",  # hash: last_run, repair, rollback, open, kept, deleted_at, expired_at
+    "thread": "thread:{}",  # hash: last_run, repair, repair_run, rollback, open, kept, deleted_at, expired_at
     "thread_counts": "thread-counts:{}",  # hash: NAME -> calls in the thread
     "thread_runs": "thread-runs:{}",  # zset: run id -> created, ms
     "thread_queue": "thread-queue:{}",  # list: run ids, the first is the thread's current run

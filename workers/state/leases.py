@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING, Any
 from ..compact import compact_json
 from .approvals import decision_of, request_record
 from .connection import wake_ups
+from .ledger import last_attempts
 from .runs import run_of
 from .shared_state import RedisSharedState
 from .workers import workers_seen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+
+    from placet.middleware.shared import CallRecord
 
     from ..sealing import Seal
     from ..settings import Settings
@@ -53,6 +56,8 @@ class Claim:
     """Digest of the fingerprint of the graph that it was left by, empty before the first pause."""
     repair: str
     """Why the thread's last run ended abnormally, if it did and nothing was mended since."""
+    repair_run: str = ""
+    """The run that left the thread so: its ledger knows of the calls that were cut off."""
     rollback: tuple[str, ...] = ()
     """Runs whose checkpoints are to go before this one begins."""
 
@@ -78,7 +83,7 @@ class Leases:
         reply = await self._c.run("claim", run_id, self.owner, *bounds, self._fleet, settings.build_id)
         if reply[0] != b"claimed":
             return None, reply[0].decode(), wake_ups(reply)
-        _, token, flat, answers, repair, rollback, _ = reply
+        _, token, flat, answers, repair, repair_run, rollback, _ = reply
         record = dict(zip(flat[::2], flat[1::2], strict=True))
         claim = Claim(
             run=run_of(record, self._c.seal),
@@ -87,6 +92,7 @@ class Leases:
             answers=tuple(_answer_of(row, self._c.seal) for row in answers),
             graph=record.get(b"graph", b"").decode(),
             repair=repair.decode(),
+            repair_run=repair_run.decode(),
             rollback=tuple(json.loads(rollback)),
         )
         return claim, "claimed", wake_ups(reply)
@@ -118,6 +124,10 @@ class Leases:
     async def repaired(self, claim: Claim) -> None:
         """Say that the thread's messages are in order again."""
         await self._c.run("repaired", claim.run.id, claim.token, again=True)
+
+    async def cut_off(self, claim: Claim, keys: Sequence[str]) -> dict[str, CallRecord]:
+        """Read the last attempts at calls of the run that left the thread without their results."""
+        return await last_attempts(self._c, claim.repair_run, keys) if claim.repair_run else {}
 
     async def append(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,11 @@ from placet.middleware.shared import CallRecord
 from .fenced import Fenced
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from placet.middleware.shared import CallId, CallOutcome, CallState
+
+    from .connection import Connection
 
 
 class RedisToolCalls(Fenced):
@@ -50,3 +55,23 @@ class RedisToolCalls(Fenced):
     async def forget_failures(self, run_id: str) -> None:
         """See `ToolCalls`; a worker's run is retried by `Placet.retry`."""
         await self._c.run("ledger_forget", run_id, again=True)
+
+
+async def last_attempts(connection: Connection, run_id: str, keys: Sequence[str]) -> dict[str, CallRecord]:
+    """Read what is known of calls of a run that nobody executes: of each that was started its last attempt.
+
+    Raises:
+        StoreUnavailable: when Redis does not answer.
+    """
+    ledger = connection.keys("run_ledger", run_id)
+    found = await connection.read(connection.reader.hmget(ledger, list(keys))) if keys else []
+    made = {}
+    for key, text in zip(keys, found, strict=True):
+        attempts = json.loads(text)["attempts"] if text is not None else None
+        if not attempts:
+            continue
+        number = max(attempts, key=int)
+        last = attempts[number]
+        payload = await connection.read(connection.reader.hget(ledger, f"{key}:{number}"))
+        made[key] = CallRecord(last["state"], last["start"], payload or b"", last.get("note", ""))
+    return made

@@ -40,6 +40,7 @@ Agents, by name in langgraph.json; those above the line take `{"messages": [huma
 | gated_refunds   | one interrupt each for refund(order="A-1") and mail(to="bob", text="hello")       |
 | stopped_refunds | interrupt_before the tools, then as refunds                                       |
 | stopped_question | interrupt_before the tools, then as tool_question                                 |
+| asking_refunds  | interrupt("How much?") in refund(order="A-1"), then as refunds                    |
 | delegated_refunds | tool delegate(), idempotent, runs refunds as a subagent                         |
 | retried_refunds | refunds in a retry of two more attempts; the first attempt fails                  |
 | wires           | no pause: wire(order="A-1"), as refund, whose runs fail if it is unknown          |

@@ -10,6 +10,7 @@ from acceptance_effects import barrier, logged
 from langchain.agents import create_agent
 from langchain.agents.middleware import ToolRetryMiddleware
 from langchain_core.tools import tool
+from langgraph.types import interrupt
 from tool_agents import calling, gate, mail, paint
 
 from placet.middleware import NOT_DONE, current_idempotency_key, idempotent, side_effect
@@ -68,12 +69,21 @@ async def flaky_refund(order: str) -> str:
     return f"refunded {order}"
 
 
+@tool("refund")
+async def asking_refund(order: str) -> str:
+    """Refund a part of an order: a person says how much."""
+    cents = interrupt("How much?")
+    await _effect("refund", order)
+    return f"refunded {cents} of {order}"
+
+
 _refund = Call("refund", {"order": "A-1"})
 _mail = Call("mail", {"to": "bob", "text": "hello"})
 refunds = create_agent(calling(_refund), tools=[refund])
 gated_refunds = create_agent(
     calling(_refund, _mail), tools=[refund, mail], middleware=[gate("refund", "mail", mode="per_call")]
 )
+asking_refunds = create_agent(calling(_refund), tools=[asking_refund])
 stopped_refunds = create_agent(calling(_refund), tools=[refund], interrupt_before=["tools"])
 stopped_question = create_agent(
     calling(Call("paint", {"thing": "door"})), tools=[paint], interrupt_before=["tools"]

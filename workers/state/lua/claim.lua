@@ -99,7 +99,7 @@ if redis.call('HEXISTS', K.run(run), 'incompatible') == 0 then
   event(run, segment == 1 and 'run.started' or 'run.resumed',
     cjson.encode({segment = segment, worker = owner}), int(attempt), pid)
 end
-local left = redis.call('HMGET', K.thread(thread), 'repair', 'rollback')
+local left = redis.call('HMGET', K.thread(thread), 'repair', 'repair_run', 'rollback')
 -- the input, which may be megabytes, is in the thread once the run has paused
 local skip = redis.call('HGET', K.run(run), 'progress') ~= '' and 'input'
 local names, record = {}, {}
@@ -109,4 +109,4 @@ end
 for i, value in ipairs(redis.call('HMGET', K.run(run), unpack(names))) do
   record[2 * i - 1], record[2 * i] = names[i], value
 end
-return {'claimed', token, record, pause.answers, left[1] or '', left[2] or '[]', WOKEN}
+return {'claimed', token, record, pause.answers, left[1] or '', left[2] or '', left[3] or '[]', WOKEN}

@@ -13,8 +13,11 @@ local function reopen(id, reason)
   set_approval(id, 'pending', reason)
   announce(id, 'reopened')
 end
-local asked, was = {}, {}
-for _, request in ipairs(requests) do asked[request.id] = true end
+local asked, was, doubtful = {}, {}, false
+for _, request in ipairs(requests) do
+  asked[request.id] = true
+  doubtful = doubtful or request.kind == 'unknown_call'
+end
 for id, outcome in pairs(outcomes) do settle(id, outcome) end
 -- nobody is to be asked for a run that is to stop
 stop_late(run)
@@ -30,7 +33,8 @@ for _, id in ipairs(redis.call('LRANGE', K.run_pause(run), 0, -1)) do
       announce(id, 'superseded')
     elseif a[2] == '' then settle(id, 'not_run', 'superseded')
     -- a call whose result was not seen may still wait for the others that the model made with it
-    elseif a[3] ~= 'tool_call' then settle(id, 'succeeded') end
+    -- of what an answer led to nobody knows whether it ended, if that is what is asked now
+    elseif a[3] ~= 'tool_call' then settle(id, doubtful and 'unknown' or 'succeeded') end
   elseif a[1] == 'decided' and a[2] == token then
     -- its answer was handed over and the graph asks again: it was not taken
     reopen(id, why)

@@ -55,7 +55,7 @@ end
 if ttl > 0 and left > 0 then
   for _, thread in ipairs(redis.call('ZRANGEBYSCORE', K.idle, '-inf', int(NOW - ttl), 'LIMIT', 0, left)) do
     left = left - 1
-    redis.call('HDEL', K.thread(thread), 'kept', 'repair', 'rollback', 'last_run')
+    redis.call('HDEL', K.thread(thread), 'kept', 'repair', 'repair_run', 'rollback', 'last_run')
     redis.call('HSET', K.thread(thread), 'expired_at', int(NOW))
     redis.call('EXPIRE', K.thread(thread), TOMBSTONE_SECONDS)
     redis.call('UNLINK', K.checkpoint(thread), K.thread_counts(thread))

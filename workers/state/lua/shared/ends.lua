@@ -45,9 +45,10 @@ local function finish(run, status, reason, outcome)
   redis.call('HDEL', K.run(run), 'wake_at', 'stop', 'stop_reason', 'deadline', 'time_left')
   redis.call('EXPIRE', K.run_events(run), EVENTS_KEEP_SECONDS)
   if r[3] == 'rollback' then uncount(run, thread) end
-  -- a run that failed can be retried, and then needs to know what it did
+  -- a run that failed can be retried, and then needs to know what it did; so does whoever mends the thread
+  if status == 'success' then redis.call('UNLINK', K.run_ledger(run)) end
   if status == 'success' or status == 'cancelled' then
-    redis.call('UNLINK', K.run_ledger(run), K.run_counts(run), K.run_tries(run))
+    redis.call('UNLINK', K.run_counts(run), K.run_tries(run))
   end
   redis.call('ZADD', K.ended, int(NOW), run)
   if redis.call('HINCRBY', K.thread(thread), 'open', -1) <= 0 then redis.call('ZADD', K.idle, int(NOW), thread) end
@@ -55,8 +56,11 @@ local function finish(run, status, reason, outcome)
   if redis.call('HGET', K.lease(thread), 'run_id') == run then release(thread) end
   -- an abnormal end may leave tool calls without a result: the next run on the thread mends that first
   if redis.call('HGET', K.thread(thread), 'last_run') == run then
-    if status == 'success' then redis.call('HDEL', K.thread(thread), 'repair')
-    else redis.call('HSET', K.thread(thread), 'repair', reason ~= '' and reason or status) end
+    if status == 'success' then redis.call('HDEL', K.thread(thread), 'repair', 'repair_run')
+    else
+      redis.call('HSET', K.thread(thread), 'repair', reason ~= '' and reason or status)
+      redis.call('HSETNX', K.thread(thread), 'repair_run', run) -- a later one may have failed before it mended
+    end
   end
   if r[3] == 'rollback' and r[4] ~= '0' then roll_back(run, thread) end
   local was_first = redis.call('LINDEX', K.thread_queue(thread), 0) == run
@@ -108,7 +112,7 @@ local function strand(run, thread, pid)
   redis.call('HSET', K.run(run), 'error', cjson.encode({type = 'ThreadExpired', node = cjson.null,
     message = "the checkpoints of thread '" .. thread .. "' are gone: they expired, were removed or lost"}))
   finish(run, 'error', 'the checkpoints of its thread are gone', 'unknown')
-  redis.call('HDEL', K.thread(thread), 'repair', 'rollback')
+  redis.call('HDEL', K.thread(thread), 'repair', 'repair_run', 'rollback')
   event(run, 'run.ended', cjson.encode({status = 'error', reason = 'the checkpoints of its thread are gone'}), nil, pid)
 end
 
