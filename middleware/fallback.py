@@ -11,6 +11,7 @@ import structlog
 from langchain.agents import middleware as stock
 from langchain.agents.middleware._retry import should_retry_exception
 from langchain.agents.middleware.model_fallback import _sanitize_request_for_fallback
+from langchain_core.exceptions import ModelRefusalError
 from langchain_core.messages import AIMessage
 from langgraph.errors import GraphBubbleUp
 
@@ -55,7 +56,7 @@ class ModelFallbackMiddleware(stock.ModelFallbackMiddleware[Any, Any]):
         cool_down: Seconds that it stays open; failures further apart than this are not in a row.
         fall_back_on: What leads to the next model: a class, a list of classes or a function of the error.
             By default everything but a request at fault: HTTP 400, 413 or 422, a context that is too long,
-            what is against a policy, a refusal.
+            what is against a policy. A refusal that `ModelRefusalMiddleware` makes an error of does.
         name: For a second one in the same agent.
 
     Raises:
@@ -199,7 +200,8 @@ class _Chain:
 
     async def goes_on_after(self, error: Exception) -> bool:
         """Whether the next model is called."""
-        await self.leave("neither" if request_at_fault(error) else "failed")
+        works = request_at_fault(error) or isinstance(error, ModelRefusalError)
+        await self.leave("neither" if works else "failed")
         if self._place == self._last or not should_retry_exception(error, self._policy.fall_back_on):
             return False
         log.warning("model.fell_back", model=self._label, error=type(error).__name__)
@@ -231,8 +233,12 @@ class _Chain:
 
 def _identity(model: BaseChatModel, place: int, policy: str) -> list[str]:
     """Name a model: its class, what it is called by its user and its provider, where it is."""
-    called = str(getattr(model, "name", None) or "")
-    known = next((str(value) for name in _NAMES if (value := getattr(model, name, None))), "")
-    address = next((str(value) for name in _ADDRESSES if (value := getattr(model, name, None))), "")
+    called, known, address = _text(model, "name"), _text(model, *_NAMES), _text(model, *_ADDRESSES)
     nameless = [] if called or known else [policy, str(place)]
     return [str(getattr(model, "_llm_type", type(model).__name__)), called, known, address, *nameless]
+
+
+def _text(model: BaseChatModel, *names: str) -> str:
+    """The first of these that is a text; of anything else another process would read another one."""
+    found = (getattr(model, name, None) for name in names)
+    return next((value for value in found if isinstance(value, str) and value), "")

@@ -16,7 +16,7 @@ from .attempt import call_id_of
 from .declared import declaration_of
 from .retryable import model_may_retry, tool_may_retry
 from .shared import MODEL_FAILURE, current_run
-from .tries import GuardedCall, Tries, atry, try_
+from .tries import GuardedCall, Tries, aretried, retried
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -99,7 +99,9 @@ class ToolRetryMiddleware(stock.ToolRetryMiddleware[Any, Any]):
         """Call the tool until it succeeds, or is not to be called again."""
         if (run := current_run()) is None or not self._should_retry_tool(_tool_name(request)):
             return await super().awrap_tool_call(request, handler)
-        return await atry(self._tries(run, request), lambda: handler(request), give_up=self._give_up(request))
+        return await aretried(
+            self._tries(run, request), lambda: handler(request), give_up=self._give_up(request)
+        )
 
     def wrap_tool_call(
         self,
@@ -111,7 +113,7 @@ class ToolRetryMiddleware(stock.ToolRetryMiddleware[Any, Any]):
             return super().wrap_tool_call(request, handler)
         tries = self._tries(run, request)
         give_up = self._give_up(request)
-        return try_(tries, lambda: handler(request), give_up=give_up, loop=run.shared.loop)
+        return retried(tries, lambda: handler(request), give_up=give_up, loop=run.shared.loop)
 
     def _tries(self, run: RunContext, request: ToolCallRequest) -> Tries:
         call = call_id_of(request, "messages")
@@ -187,7 +189,7 @@ class ModelRetryMiddleware(stock.ModelRetryMiddleware[Any, Any]):
         """Call the model until it answers, or is not to be called again."""
         if (run := current_run()) is None:
             return await super().awrap_model_call(request, handler)
-        return await atry(self._tries(run), lambda: handler(request), give_up=self._handle_failure)
+        return await aretried(self._tries(run), lambda: handler(request), give_up=self._handle_failure)
 
     def wrap_model_call(
         self,
@@ -198,7 +200,7 @@ class ModelRetryMiddleware(stock.ModelRetryMiddleware[Any, Any]):
         if (run := current_run()) is None:
             return super().wrap_model_call(request, handler)
         tries, loop = self._tries(run), run.shared.loop
-        return try_(tries, lambda: handler(request), give_up=self._handle_failure, loop=loop)
+        return retried(tries, lambda: handler(request), give_up=self._handle_failure, loop=loop)
 
     def _tries(self, run: RunContext) -> Tries:
         # a node's namespace holds its task's id, which is the same whenever that is entered again

@@ -8,12 +8,7 @@ from concurrent.futures import CancelledError
 from email.utils import parsedate_to_datetime
 from typing import Any, TypeVar
 
-from langchain_core.exceptions import (
-    ContextOverflowError,
-    ModelError,
-    ModelInvalidRequestError,
-    ModelRefusalError,
-)
+from langchain_core.exceptions import ContextOverflowError, ModelError, ModelInvalidRequestError
 from langgraph.errors import NodeCancelledError
 
 E = TypeVar("E", bound=BaseException)
@@ -66,7 +61,7 @@ def model_may_retry(error: Exception) -> bool:
 
 def request_at_fault(error: Exception) -> bool:
     """Whether it is the request that was refused, so that another model is likely to refuse it too."""
-    if isinstance(error, ModelInvalidRequestError | ContextOverflowError | ModelRefusalError):
+    if isinstance(error, ModelInvalidRequestError | ContextOverflowError):
         return True
     return _status(error) in _AT_FAULT_STATUS or bool(_codes(error) & _AGAINST_POLICY)
 

@@ -209,7 +209,7 @@ class Tries:
         return max(own, asked + spread)
 
 
-async def atry(
+async def aretried(
     tries: Tries, call: Callable[[], Awaitable[T]], *, give_up: Callable[[Exception, int], T]
 ) -> T:
     """Call until it succeeds, or is not to be called again; `give_up` gets the last error and its number."""
@@ -232,14 +232,14 @@ async def atry(
             return made
 
 
-def try_(
+def retried(
     tries: Tries,
     call: Callable[[], T],
     *,
     give_up: Callable[[Exception, int], T],
     loop: asyncio.AbstractEventLoop | None,
 ) -> T:
-    """As `atry`, in a thread."""
+    """As `aretried`, in a thread."""
     while True:
         try:
             wait(tries.begin(), loop)

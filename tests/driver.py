@@ -57,6 +57,16 @@ class Driver:
         await asyncio.wait([task])
 
 
+class InThread:
+    """An agent that is invoked synchronously, in a thread."""
+
+    def __init__(self, agent: Any) -> None:
+        self.agent = agent
+
+    async def ainvoke(self, *args: Any, **kwargs: Any) -> Any:
+        return await asyncio.to_thread(self.agent.invoke, *args, **kwargs)
+
+
 class Clock:
     """The clock of shared states in memory, moved by hand."""
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from driver import HELLO, Clock, Driver
+from driver import HELLO, Clock, Driver, InThread
 from langchain.agents import create_agent
-from langchain_core.exceptions import ModelInvalidRequestError
+from langchain_core.exceptions import ModelInvalidRequestError, ModelRefusalError
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, interrupt
 from wire import Reply, WireServer
 
 from placet.errors import InvalidInput
 from placet.middleware import InMemorySharedState, ModelFallbackMiddleware, ModelRetryMiddleware
-from placet.middleware.testing import Call
+from placet.middleware.testing import Call, ScriptedModel, Step
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -59,7 +59,9 @@ class Runs:
         self.shared = InMemorySharedState()
         fallback = ModelFallbackMiddleware(wire.anthropic("second"), wire.openai("third"), **options)
         chain = [*around, fallback, *inside]
-        self.agent = create_agent(wire.openai("first"), tools, middleware=chain, checkpointer=InMemorySaver())
+        self.agent: Any = create_agent(
+            wire.openai("first"), tools, middleware=chain, checkpointer=InMemorySaver()
+        )
         self.count = 0
 
     def new(self) -> Driver:
@@ -212,6 +214,43 @@ async def test_a_pause_says_nothing_of_the_model(wire: WireServer, clock: Clock)
     clock.move(13)
     assert (await driver.go())[-1].text == "first"
     assert calls(wire) == ["first", "first"]
+
+
+async def test_a_sync_agent_falls_back_in_its_thread(wire: WireServer) -> None:
+    runs = Runs(wire, failure_threshold=1)
+    runs.agent = InThread(runs.agent)
+    wire.script = dead("first")
+    assert [(await runs.go()).text for _ in range(2)] == ["second", "second"]
+    assert calls(wire) == ["first", "second", "second"]
+
+
+async def test_a_refusal_falls_back_and_is_no_failure_of_the_model() -> None:
+    refusing = ScriptedModel(script=[Step(error=ModelRefusalError())], name="refusing")
+    fallback = ModelFallbackMiddleware(ScriptedModel(script=["here"]), failure_threshold=1)
+    agent = create_agent(refusing, middleware=[fallback], checkpointer=InMemorySaver())
+    shared = InMemorySharedState()
+    for number in range(2):
+        messages = await Driver(agent, shared=shared, run_id=str(number)).go(HELLO)
+        assert messages[-1].text == "here"
+    assert shared._circuits == {}
+
+
+async def test_models_without_a_name_have_breakers_of_their_own() -> None:
+    asked: list[int] = []
+
+    def scripted(number: int) -> ScriptedModel:
+        def answer(_: Any) -> Step:
+            asked.append(number)
+            return Step("here") if number == 2 else Step(error=ConnectionError("down"))
+
+        return ScriptedModel(script=[answer])
+
+    fallback = ModelFallbackMiddleware(scripted(1), scripted(2), failure_threshold=2)
+    agent = create_agent(scripted(0), middleware=[fallback], checkpointer=InMemorySaver())
+    shared = InMemorySharedState()
+    for number in range(3):
+        await Driver(agent, shared=shared, run_id=str(number)).go(HELLO)
+    assert asked == [0, 1, 2, 0, 1, 2, 2]
 
 
 def test_wrong_arguments_are_named(wire: WireServer) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
-from driver import HELLO, Clock, Driver
+from driver import HELLO, Clock, Driver, InThread
 from langchain.agents import create_agent
 from langchain.agents.middleware import ModelRetryMiddleware as Stock
 from langchain_core.exceptions import ModelRateLimitError
@@ -164,6 +164,16 @@ async def test_a_caller_that_is_no_retry_of_ours_begins_anew() -> None:
     assert asked == 6
 
 
+async def test_a_sync_agent_tries_again_in_its_thread(wire: WireServer, clock: Clock) -> None:
+    wire.script = [Reply(status=500), Reply(status=429, headers={"retry-after": "5"}), Reply("here")]
+    driver = drive(wire.openai(), retry())
+    driver.agent = InThread(driver.agent)
+    await driver.go(HELLO)
+    assert (len(driver.waiting), len(wire.asked())) == (1, 2)
+    clock.move(5)
+    assert (await driver.go())[-1].text == "here"
+
+
 def test_marks() -> None:
     error = ValueError("no")
     assert get_retryable(error) is None
@@ -176,6 +186,13 @@ def test_marks() -> None:
 def response(status: int = 503, headers: dict[str, str] | None = None) -> httpx.HTTPStatusError:
     answer = httpx.Response(status, headers=headers or {})
     return httpx.HTTPStatusError("no", request=httpx.Request("POST", "http://h"), response=answer)
+
+
+def test_retry_after_of_botocore() -> None:
+    class ClientError(Exception):
+        response = {"ResponseMetadata": {"HTTPHeaders": {"retry-after": "7"}}}  # noqa: RUF012 - as botocore's
+
+    assert retry_after_seconds(ClientError()) == 7
 
 
 @pytest.mark.parametrize(

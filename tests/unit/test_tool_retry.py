@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from driver import HELLO, Clock, Driver
+from driver import HELLO, Clock, Driver, InThread
 from langchain.agents import create_agent
 from langchain_core.exceptions import ModelAuthenticationError, ModelRateLimitError
 from langchain_core.messages import ToolMessage
@@ -15,9 +15,10 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.errors import NodeCancelledError
 from langgraph.types import Command, interrupt
 
-from placet.errors import InvalidInput, OutcomeUnknown
+from placet.errors import InvalidInput, LeaseLost, OutcomeUnknown, StoreUnavailable
 from placet.middleware import (
     NOT_DONE,
+    HumanInTheLoopMiddleware,
     InMemorySharedState,
     ModelFallbackMiddleware,
     ModelRetryMiddleware,
@@ -303,6 +304,54 @@ async def test_parallel_calls_wait_and_fail_apart(clock: Clock) -> None:
     assert (one.done, other.done) == (2, 3)
 
 
+async def test_a_persons_answer_wakes_no_timer(clock: Clock) -> None:
+    """A gate beside it is answered before the wait is over: the tool is entered early, and waits on."""
+    world, gated = World(*down(1)), World()
+    refund = gated.tool()
+    refund.name = "refund"
+    gate = HumanInTheLoopMiddleware({"refund": True}, interrupt_mode="per_call")
+    driver = drive(world.tool(), refund, middleware=[gate, retry(initial_delay=10, jitter=False)])
+    await driver.go(HELLO)
+    timer, question = sorted(driver.waiting, key=lambda one: one.value["type"])
+    assert timer.value["type"] == TIMER
+    await driver.go(Command(resume={question.id: {"type": "approve"}}))
+    assert (driver.waiting, world.done, gated.done) == ((timer,), 1, 1)
+    clock.move(10)
+    messages = await driver.go()
+    assert [m.text for m in messages if isinstance(m, ToolMessage)] == ["charged", "charged"]
+    assert (driver.waiting, world.done, gated.done) == ((), 2, 1)
+
+
+async def test_a_subagents_model_waits_off_the_worker_too(clock: Clock) -> None:
+    asked = 0
+
+    def answer(_: Any) -> Step | str:
+        nonlocal asked
+        asked += 1
+        return Step(error=ConnectionError("down")) if asked < 3 else "found"
+
+    inner: Any = create_agent(
+        ScriptedModel(script=[answer]), middleware=[ModelRetryMiddleware(initial_delay=10, jitter=False)]
+    )
+
+    @tool
+    @idempotent
+    async def charge() -> str:
+        """Have it done."""
+        return str((await inner.ainvoke(HELLO))["messages"][-1].text)
+
+    driver = drive(charge, middleware=[retry()])
+    await driver.go(HELLO)
+    for seconds in (10, 20):
+        (timer,) = driver.waiting
+        assert timer.value["type"] == TIMER
+        await driver.go()
+        assert driver.waiting == (timer,)
+        clock.move(seconds)
+        messages = await driver.go()
+    assert (driver.waiting, result(messages).text, asked) == ((), "found", 3)
+
+
 async def test_a_run_that_is_retried_begins_to_count_again() -> None:
     world = World(*down(4))
     driver = drive(world.tool(), middleware=[retry(on_failure="error")])
@@ -326,10 +375,19 @@ async def test_a_sync_agent_retries_in_its_thread() -> None:
 
     model = ScriptedModel(script=[Step(calls=[Call("charge")]), "end"])
     agent = create_agent(model, [tool(charge)], middleware=[retry()], checkpointer=InMemorySaver())
-
-    class Sync:
-        async def ainvoke(self, *args: Any, **kwargs: Any) -> Any:
-            return await asyncio.to_thread(agent.invoke, *args, **kwargs)
-
-    assert result(await Driver(Sync()).go(HELLO)).text == "charged"
+    assert result(await Driver(InThread(agent)).go(HELLO)).text == "charged"
     assert calls == 3
+
+
+@pytest.mark.parametrize("refusal", [LeaseLost("t"), StoreUnavailable("away")])
+async def test_a_store_that_refuses_is_no_failure_of_the_tool(refusal: Exception) -> None:
+    class Refusing(InMemorySharedState):
+        async def start_try(self, *_: Any, **__: Any) -> Any:
+            raise refusal
+
+    world = World()
+    outer = retry(name="outer", retry_on=Exception)
+    driver = drive(world.tool(), middleware=[outer, retry()], shared=Refusing())
+    with pytest.raises(type(refusal)):
+        await driver.go(HELLO)
+    assert world.done == 0

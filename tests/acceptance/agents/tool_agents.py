@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, Literal
 
 from acceptance_effects import logged
 from langchain.agents import create_agent
-from langchain.agents.middleware import (
-    HumanInTheLoopMiddleware,
-    ModelFallbackMiddleware,
-    ModelRetryMiddleware,
-    ToolRetryMiddleware,
-)
+from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.tools import tool
 from langgraph.types import interrupt
 
-from placet.middleware import idempotent
+from placet.middleware import (
+    ModelFallbackMiddleware,
+    ModelRetryMiddleware,
+    ToolRetryMiddleware,
+    idempotent,
+)
 from placet.middleware.testing import Call, ScriptedModel, Step
 
 if TYPE_CHECKING:
