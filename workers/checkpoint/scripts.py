@@ -6,11 +6,8 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Literal
 
-from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import TimeoutError as RedisTimeoutError
-
-from ..errors import StoreUnavailable
 from ..state.batches import Batches
+from ..state.outages import outages
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,10 +45,8 @@ async def call(batches: Batches, script: AsyncScript, keys: Sequence[str], args:
     Raises:
         StoreUnavailable: when Redis does not answer.
     """
-    try:
+    with outages():
         return await batches.call(script, keys, args)
-    except (RedisConnectionError, RedisTimeoutError, OSError) as exc:
-        raise StoreUnavailable(f"Redis does not answer: {exc}") from exc
 
 
 @cache

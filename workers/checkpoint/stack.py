@@ -13,12 +13,12 @@ from langgraph.checkpoint.base import get_checkpoint_id, get_checkpoint_metadata
 from langgraph.checkpoint.redis.aio import AsyncRedisSaver
 from langgraph.checkpoint.redis.util import from_storage_safe_id, from_storage_safe_str, to_storage_safe_id
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
-from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import TimeoutError as RedisTimeoutError
+from redis.exceptions import RedisError
 from redisvl.exceptions import RedisVLError
 
 from ..errors import InvalidSettings, StoreUnavailable, UnreadableCheckpoint
 from ..state.batches import CALL_SECONDS
+from ..state.outages import is_outage
 from .codec import encrypted
 from .threads import TOKEN
 
@@ -40,7 +40,6 @@ NEEDED = {"Search": "FT.CREATE", "JSON": "JSON.SET"}
 """Modules that it stands on, each with a command of its own."""
 _PLACE = ("thread_id", "checkpoint_ns", "checkpoint_id")
 _SETUPS = 5
-_AWAY = (RedisConnectionError, RedisTimeoutError, OSError)
 _DELETED_AT_ONCE = 500
 
 
@@ -243,7 +242,7 @@ async def _answers() -> AsyncIterator[None]:
     try:
         async with asyncio.timeout(CALL_SECONDS):
             yield
-    except (*_AWAY, RedisVLError) as error:
-        if isinstance(error, _AWAY) or isinstance(error.__cause__, _AWAY):
-            raise StoreUnavailable(f"Redis does not answer: {error}") from error
+    except (RedisError, OSError, RedisVLError) as error:
+        if is_outage(error) or is_outage(error.__cause__):
+            raise StoreUnavailable(f"Redis: {error}") from error
         raise

@@ -18,10 +18,11 @@ from redis.backoff import ExponentialBackoff
 
 from placet.middleware.shared.counts import GRACE_MS
 
-from ..errors import LeaseLost, NotConnected, StoreUnavailable
+from ..errors import LeaseLost, NotConnected
 from ..sealing import seal_of
 from .batches import Batches
 from .keys import Keys, lua_prelude
+from .outages import outages
 from .workers import alive_seconds
 
 if TYPE_CHECKING:
@@ -146,6 +147,10 @@ class Connection:
         """Whether this is another process than the one that connected."""
         return os.getpid() != self._pid
 
+    @property
+    def _name(self) -> str:
+        return f"Redis at {_shown(self.settings.redis_url)}"
+
     def _usable(self, client: Redis) -> Redis:
         """Let a client through while it may be used: closed, it would connect again by itself."""
         if self.forked:
@@ -171,17 +176,12 @@ class Connection:
         self._usable(self._redis)
         calls = self._repeated if again else self._once
         try:
-            reply: list[Any] = await calls.call(script, [self.keys.prefix], args)
-        except (exceptions.OutOfMemoryError, exceptions.ReadOnlyError) as error:
-            raise StoreUnavailable(f"Redis at {_shown(self.settings.redis_url)}: {error}") from error
+            with outages(self._name):
+                reply: list[Any] = await calls.call(script, [self.keys.prefix], args)
         except exceptions.ResponseError as error:
             if str(error).startswith("FENCED"):
                 raise LeaseLost(str(error).removeprefix("FENCED ")) from None
-            if str(error).startswith(("MISCONF", "BUSY", "NOREPLICAS")):
-                raise StoreUnavailable(str(error)) from error
             raise
-        except (exceptions.ConnectionError, exceptions.TimeoutError, OSError) as error:
-            raise StoreUnavailable(f"Redis at {_shown(self.settings.redis_url)}: {error}") from error
         return reply
 
     async def read(self, command: Awaitable[Any]) -> Any:
@@ -190,11 +190,9 @@ class Connection:
         Raises:
             StoreUnavailable: when Redis does not answer.
         """
-        try:
+        with outages(self._name):
             async with asyncio.timeout(READ_SECONDS):
                 return await command
-        except (exceptions.ConnectionError, exceptions.TimeoutError, OSError) as error:
-            raise StoreUnavailable(f"Redis at {_shown(self.settings.redis_url)}: {error}") from error
 
     async def records(
         self, index: str, kind: str, fields: Sequence[str] = ()
