@@ -46,20 +46,16 @@ async def stack_checks(agent: str) -> AsyncIterator[Check]:
 
 def _one(number: int, middleware: Any) -> Check:
     import placet.middleware as ours  # noqa: PLC0415 - heavy, as all here
+    from placet.middleware.order import kind_of  # noqa: PLC0415
 
-    made = type(middleware)
-    home = "placet" if made.__module__.startswith("placet.") else made.__module__.partition(".")[0]
+    made = type(middleware).__module__
+    home = "placet" if made.startswith("placet.") else made.partition(".")[0]
     text = f"{middleware.name} ({home})"
-    for base in made.__mro__:
-        our = getattr(ours, base.__name__, None) if base.__name__ in ours.__all__ else None
-        if our is not None and our is not base and base.__module__.startswith("langchain."):
-            if isinstance(middleware, our):
-                break
-            advice = (
-                f"import {base.__name__} from placet.middleware: LangChain's is not right across processes"
-            )
-            return Check(name=str(number), status="warn", found=text, advice=advice)
-    return Check(name=str(number), status="ok", found=text)
+    kind = kind_of(middleware)
+    if kind not in ours.__all__ or isinstance(middleware, getattr(ours, kind)):
+        return Check(name=str(number), status="ok", found=text)
+    advice = f"import {kind} from placet.middleware: LangChain's is not right across processes"
+    return Check(name=str(number), status="warn", found=text, advice=advice)
 
 
 def _whole(found: Made) -> Iterator[Check]:
