@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import replace
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 import structlog
-from langchain_core.messages import AIMessage, ToolMessage
+from langchain_core.messages import ToolMessage
 from langgraph.errors import GraphBubbleUp, GraphDrained, GraphInterrupt, is_invalid_resume
 
 from placet import errors
@@ -16,8 +17,10 @@ from placet.checkpoint.codec import Codec
 from placet.checkpoint.serde import CheckpointSerde
 from placet.json_values import canonical, shown
 
+from .calling import message_of
 from .declared import UnknownCall
-from .refused import CallRefused
+from .masked_calls import MaskedCall
+from .refused import CallRefused, LimitExceeded
 from .replays import counted, earlier_error, skip
 from .shared import CallId
 from .unknown import Unknown, settle
@@ -25,7 +28,7 @@ from .unknown import Unknown, settle
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
 
-    from langchain_core.messages import ToolCall
+    from langchain_core.messages import AIMessage, ToolCall
     from langgraph.prebuilt.tool_node import ToolCallRequest
 
     from .declared import Declaration
@@ -77,6 +80,7 @@ class Attempt:
         self._request = request
         self._declaration = declaration
         self._codec = Codec(run.serde or CheckpointSerde(), b"")
+        self._messages_key = messages_key
         self._call = call_id_of(request, messages_key)
         self._number = run.enter(self._call.key, request.runtime)
         self._start = 0
@@ -130,6 +134,8 @@ class Attempt:
             await self._told(
                 shared.withdraw_call(self._run.run_id, self._call, attempt=self._number, start=start)
             )
+        elif isinstance(error, CallRefused):
+            await self._keep("unknown", b"", f"it was cut off, {error}", "failed")
         elif _is_failure(error):
             text = str(error).encode("utf-8", "replace").decode()[:_MOST_ERROR_TEXT]
             if self._is_asked_about(error):
@@ -143,6 +149,8 @@ class Attempt:
     def _is_asked_about(self, error: BaseException) -> bool:
         """Whether the tool or a person has to say if it may run once more: a retry takes it for granted."""
         if self._unsafe_retry is None or self._declaration.on_unknown == "rerun":
+            return False
+        if isinstance(error, LimitExceeded):  # none follows
             return False
         return isinstance(error, Exception) and self._unsafe_retry(error)
 
@@ -177,13 +185,16 @@ class Attempt:
         return value
 
     async def _settle(self, record: CallRecord) -> Any:
+        masked = MaskedCall(self._request, self._messages_key)
+        call = UnknownCall(
+            tool=self._call.tool,
+            args=self._request.tool_call["args"],
+            tool_call_id=self._call.tool_call_id,
+            idempotency_key=self._idempotency_key,
+        )
         unknown = Unknown(
-            call=UnknownCall(
-                tool=self._call.tool,
-                args=self._request.tool_call["args"],
-                tool_call_id=self._call.tool_call_id,
-                idempotency_key=self._idempotency_key,
-            ),
+            call=call,
+            raw=replace(call, args=masked.request.tool_call["args"]),
             key=self._call.key,
             attempt=self._number,
             start=record.start,
@@ -191,9 +202,11 @@ class Attempt:
         )
         run = self._run
         settled = await settle(unknown, self._declaration, run, self._request.runtime.config)
-        if settled.result is not None:
-            await self._end("done", settled.result, settled.outcome)
-        return settled.result
+        if settled.result is None:
+            return None
+        result = masked.masked(settled.result)
+        await self._end("done", result, settled.outcome)
+        return result
 
     async def _end(self, state: CallState, value: Any, outcome: CallOutcome) -> None:
         payload, note = self._packed(value)
@@ -239,7 +252,7 @@ class Attempt:
 
 
 def _is_failure(error: BaseException) -> bool:
-    if isinstance(error, errors.OutcomeUnknown):  # of a call inside the tool
+    if isinstance(error, errors.OutcomeUnknown | LimitExceeded):  # of a call inside the tool
         return True
     return isinstance(error, Exception) and not isinstance(error, GraphBubbleUp)
 
@@ -262,15 +275,3 @@ def call_key(call: ToolCall, message: AIMessage | None, *, task: str) -> str:
     if message is not None and sum(other["id"] == call["id"] for other in message.tool_calls) > 1:
         parts += [call["name"], shown(call["args"])]
     return blake2b(canonical(parts), digest_size=12, person=b"placet.call").hexdigest()
-
-
-def message_of(call_id: str | None, state: Any, messages_key: str) -> AIMessage | None:
-    """Find the message that made the call in a graph's state, whatever that is."""
-    if isinstance(state, dict):
-        state = state.get(messages_key)
-    elif not isinstance(state, list):
-        state = getattr(state, messages_key, None)
-    for message in reversed(state if isinstance(state, list) else []):
-        if isinstance(message, AIMessage) and any(call["id"] == call_id for call in message.tool_calls):
-            return message
-    return None

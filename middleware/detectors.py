@@ -1,4 +1,4 @@
-"""Finding personal data in text: LangChain's detectors, IPv6 addresses, and secrets."""
+"""Finding personal data in text: as LangChain does, in linear time, IPv6 addresses and secrets too."""
 
 from __future__ import annotations
 
@@ -7,13 +7,22 @@ import re
 from typing import TYPE_CHECKING
 
 from langchain.agents.middleware import PIIMatch
+from langchain.agents.middleware import pii as stock
 from langchain.agents.middleware._redaction import resolve_detector
-from langchain.agents.middleware.pii import detect_ip as detect_ipv4
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     Detector = Callable[[str], list[PIIMatch]]
+
+# LangChain's, but it looks at each character once: theirs takes minutes for a megabyte of "a.a.a."
+_EMAIL = re.compile(
+    r"(?<![A-Za-z0-9._%+-])[.%+-]*+(?P<address>\w[A-Za-z0-9._%+-]*+@[A-Za-z0-9.-]+\.[A-Z|a-z]{2,}\b)",
+    re.ASCII,
+)
+_WORD = re.compile(r"\S+")
+_LONGEST_WORD = 10_000
+"""Characters of a word that may be a URL; a longer one with a dot and a slash is taken for one."""
 
 # what may be an IPv6 address: hexadecimal digits, colons, and the dots of an IPv4 address at its end
 _IPV6 = re.compile(r"(?<![\w:.])(?=[0-9A-Fa-f.]*:)[0-9A-Fa-f:][0-9A-Fa-f:.]*[0-9A-Fa-f:](?:%\w+)?(?![\w:])")
@@ -37,11 +46,36 @@ _SECRETS = re.compile(
 )
 
 
+def detect_email(content: str) -> list[PIIMatch]:
+    """Find e-mail addresses."""
+    found = _EMAIL.finditer(content) if "@" in content else ()
+    spans = (match.span("address") for match in found)
+    return [PIIMatch(type="email", value=content[start:end], start=start, end=end) for start, end in spans]
+
+
+def detect_url(content: str) -> list[PIIMatch]:
+    """Find URLs, as LangChain does, word by word."""
+    found: list[PIIMatch] = []
+    for word in _WORD.finditer(content):
+        text, at = word.group(), word.start()
+        if "/" not in text and "www." not in text:
+            continue
+        if len(text) <= _LONGEST_WORD:
+            spans = [(match["start"], match["end"]) for match in stock.detect_url(text)]
+        else:
+            spans = [(0, len(text))] if "." in text else []
+        found += [
+            PIIMatch(type="url", value=text[start:end], start=at + start, end=at + end)
+            for start, end in spans
+        ]
+    return found
+
+
 def detect_ip(content: str) -> list[PIIMatch]:
     """Find IPv4 and IPv6 addresses."""
     found = [match for match in _IPV6.finditer(content) if _is_ipv6(match.group())]
     longer = [PIIMatch(type="ip", value=m.group(), start=m.start(), end=m.end()) for m in found]
-    return disjoint(content, [*detect_ipv4(content), *longer])
+    return disjoint(content, [*stock.detect_ip(content), *longer])
 
 
 def _is_ipv6(text: str) -> bool:
@@ -64,7 +98,12 @@ def detect_secret(content: str) -> list[PIIMatch]:
     return found
 
 
-OWN: dict[str, Detector] = {"ip": detect_ip, "secret": detect_secret}
+OWN: dict[str, Detector] = {
+    "email": detect_email,
+    "ip": detect_ip,
+    "secret": detect_secret,
+    "url": detect_url,
+}
 """Detectors by type where LangChain has another one, or none."""
 
 

@@ -11,7 +11,7 @@ from langchain_core.messages import ToolMessage
 from langgraph.errors import GraphBubbleUp
 from langgraph.types import Command
 
-from .attempt import message_of
+from .calling import message_of
 from .masked_messages import masked_content, masked_result
 from .replays import earlier_error
 from .sealed_calls import restored, sealed_values

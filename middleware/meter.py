@@ -7,6 +7,7 @@ after every retry, fallback, decision and replay, and in subagents too.
 
 from __future__ import annotations
 
+import logging
 import re
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -33,6 +34,10 @@ if TYPE_CHECKING:
     from .windows import CallWindow
 
 log = structlog.get_logger("placet")
+# LangChain warns of each callback that raises
+logging.getLogger("langchain_core.callbacks.manager").addFilter(
+    lambda record: not isinstance(record.args, tuple) or "_Meter" not in record.args
+)
 Q = TypeVar("Q")
 A = TypeVar("A")
 B = TypeVar("B")

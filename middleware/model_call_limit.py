@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, Literal
 from langchain.agents.middleware import ModelResponse, hook_config
 from langchain.agents.middleware import model_call_limit as stock
 from langchain_core.messages import AIMessage, ToolMessage
-from langgraph.errors import GraphBubbleUp
 from typing_extensions import override
 
 from placet.errors import NoRun
 
 from .meter import Limit, alimited, counts_of, limited
+from .refused import LimitExceeded
 from .shared import current_run
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     Result = ToolMessage | Command[Any]
 
 
-class ModelCallLimitExceededError(stock.ModelCallLimitExceededError, GraphBubbleUp):
+class ModelCallLimitExceededError(stock.ModelCallLimitExceededError, LimitExceeded):
     """Raised when there is no room for a model call and `exit_behavior` is `error`; no retry swallows it."""
 
     def __init__(

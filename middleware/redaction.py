@@ -10,6 +10,7 @@ from langchain.agents.middleware import PIIMatch
 from langchain.agents.middleware._redaction import apply_strategy
 
 from .detectors import disjoint
+from .retryable import stamp_retryable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -28,6 +29,7 @@ class PIIDetectionError(StockPIIDetectionError):
 
     def __init__(self, pii_type: str, matches: Sequence[PIIMatch]) -> None:
         super().__init__(pii_type, [{**match, "value": ""} for match in matches])
+        stamp_retryable(self, retryable=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle by the arguments, which LangChain's cannot be."""

@@ -19,11 +19,15 @@ class Reached(NamedTuple):
     full: bool
 
 
+class LimitExceeded(GraphBubbleUp):
+    """Raised when a limit is to end the run: no retry or fallback swallows it."""
+
+
 class CallRefused(GraphBubbleUp):
     """Raised in place of a call; its limiter alone says what becomes of it."""
 
     def __init__(self, limit: Limit, reached: list[Reached], place: tuple[str, str | None]) -> None:
-        super().__init__(f"{limit.name} has no room for a call")
+        super().__init__(f"{limit.name} had no room for a call")
         self.limit = limit
         self.reached = reached
         self._place = place

@@ -17,7 +17,7 @@ from placet.json_values import shown
 from placet.sealing import seal_of
 
 from .approved import amend
-from .attempt import message_of
+from .calling import message_of
 from .redaction import PIIDetectionError, as_text, replaced
 from .shared import BOUND
 from .walk import walk, walk_json

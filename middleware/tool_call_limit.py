@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 from langchain.agents.middleware import ModelResponse, hook_config
 from langchain.agents.middleware import tool_call_limit as stock
 from langchain_core.messages import AIMessage, ToolMessage
-from langgraph.errors import GraphBubbleUp
 from typing_extensions import override
 
 from placet.errors import NoRun
 
 from .meter import Limit, alimited, counts_of, current_thread, limited
+from .refused import LimitExceeded
 from .shared import current_run
 from .waiting import wait
 
@@ -35,7 +35,7 @@ _ENDED_BY = "placet_ended_by"
 """On a tool's message: the limiter that ends the agent, and what it says then."""
 
 
-class ToolCallLimitExceededError(stock.ToolCallLimitExceededError, GraphBubbleUp):
+class ToolCallLimitExceededError(stock.ToolCallLimitExceededError, LimitExceeded):
     """Raised when there is no room for a tool call and `exit_behavior` is `error`; no retry swallows it."""
 
     def __init__(  # noqa: PLR0917 - LangChain's arguments
@@ -199,6 +199,9 @@ class ToolCallLimitMiddleware(stock.ToolCallLimitMiddleware[Any, Any]):
         ]
         text = self._exceeded(of_thread.value + 1, of_run.value + 1, full)
         message = _refusal(request.tool_call, self._instruction)
+        ns = request.runtime.config.get("configurable", {}).get("checkpoint_ns", "")
+        if refused.is_of(ns, request.tool_call["id"]):
+            message.additional_kwargs["placet_outcome"] = "not_run"
         if self.exit_behavior == "end":
             message.additional_kwargs[_ENDED_BY] = [self.name, text]
         return message

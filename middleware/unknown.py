@@ -50,6 +50,9 @@ class Unknown(NamedTuple):
     """A call without a result, and what tells it from every other: a second death is a new question."""
 
     call: UnknownCall
+    """Its arguments as they may be shown."""
+    raw: UnknownCall
+    """The same call with those that the tool got."""
     key: str
     attempt: int
     start: int
@@ -84,7 +87,7 @@ async def settle(
     call = unknown.call
     log.info("call.unknown", tool=call.tool, attempt=unknown.attempt, on_unknown=declaration.on_unknown)
     if declaration.verify is not None:
-        found = await _verified(declaration.verify, call)
+        found = await _verified(declaration.verify, unknown.raw)
         if found is NOT_DONE:
             return AGAIN
         if found is not None:

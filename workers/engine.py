@@ -135,7 +135,7 @@ class Engine:
             # whatever an agent raises, `sys.exit` too, ends its run as data; only the log has the traceback
             masks = held.segment.masks if held.segment else None
             if not isinstance(error, PlacetError):
-                with logs_masked(masks.text if masks else str):
+                with logs_masked(masks.for_logs if masks else None):
                     log.exception("run.failed")
             if held.why_cancelled == LATE:
                 return await self._cancelled(held)
@@ -154,7 +154,7 @@ class Engine:
             held.segment = Segment(claim=claim, graph=graph, leases=self._leases, approvals=self._approvals)
             if self._stopping:
                 held.segment.control.request_drain()
-            masked = logs_masked(held.segment.masks.text)
+            masked = logs_masked(held.segment.masks.for_logs)
             with masked, run_context(self._run_context(claim, graph)) as run:
                 try:
                     end = await held.segment.drive()

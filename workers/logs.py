@@ -40,7 +40,7 @@ def configure_logs(settings: Settings) -> None:
 
 
 @contextmanager
-def logs_masked(mask: Callable[[str], str]) -> Iterator[None]:
+def logs_masked(mask: Callable[[str], str] | None) -> Iterator[None]:
     """Put the texts of what is logged within through `mask`, tracebacks too."""
     token = _mask.set(mask)
     try:
@@ -55,6 +55,22 @@ def _masked(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> Muta
             if isinstance(value, str) and name not in ("event", "timestamp", "level"):
                 event[name] = mask(value)
     return event
+
+
+def mask_logging() -> None:
+    """Mask what tools and libraries log with Python's `logging` while a run with rules is under way."""
+    plain = logging.getLogRecordFactory()
+
+    def masked(*args: Any, **kwargs: Any) -> logging.LogRecord:
+        record = plain(*args, **kwargs)
+        if (mask := _mask.get()) is not None:
+            record.msg, record.args = mask(record.getMessage()), ()
+            if record.exc_info:
+                # a formatter takes it for what another one has made
+                record.exc_text = mask(logging.Formatter().formatException(record.exc_info))
+        return record
+
+    logging.setLogRecordFactory(masked)
 
 
 def configure_logs_later(settings: Settings) -> None:

@@ -25,7 +25,7 @@ from .fingerprint import levels
 from .gates import middleware_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from langchain.agents.middleware import PIIMatch
 
@@ -81,6 +81,11 @@ class Masks:
         if not (self._wide or self._for_users):
             return value
         return self._plain(json.loads(dump_shown(value)), ())
+
+    @property
+    def for_logs(self) -> Callable[[str], str] | None:
+        """What masks a line of a log; None if there is nothing to look for."""
+        return self.text if self._wide or self._for_users else None
 
     def message(self, message: Any, kind: str) -> Any:
         """A message of that type as plain data, masked."""

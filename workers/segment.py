@@ -164,8 +164,9 @@ class Segment:
             for message in messages if isinstance(messages, list) else ():
                 if isinstance(message, ToolMessage) and message.tool_call_id in self._call_of:
                     outcome = "failed" if message.status == "error" else "succeeded"
-                    if message.additional_kwargs.get("placet_outcome") == "unknown":
-                        outcome = "unknown"
+                    told = message.additional_kwargs.get("placet_outcome")
+                    if told in ("unknown", "not_run"):
+                        outcome = told
                     self.outcomes[self._call_of[message.tool_call_id]] = outcome
 
     async def _start(self) -> _Start | Finished | Paused:

@@ -91,7 +91,7 @@ class Settings:
     checkpointer: str = "placet"
     """`placet`, `langgraph-redis`, or `package.module:factory` of another (docs/checkpointers.md)."""
     encryption_key: str = ""
-    """AES key for checkpoints: 16, 24 or 32 characters; empty means none."""
+    """AES key for checkpoints, the store, inputs, decisions and masked arguments: 16, 24 or 32 characters."""
     allowed_types: str = ""
     """More types a checkpoint may hold, comma-separated `package.module:Type`."""
     build_id: str = ""

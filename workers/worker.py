@@ -28,7 +28,7 @@ from .engine import Engine
 from .errors import PlacetError, RetryableError
 from .event_loop import EventLoop
 from .graphs import Agents
-from .logs import configure_logs
+from .logs import configure_logs, mask_logging
 from .reconciler import Reconciler
 from .settings import Settings
 from .state.approvals import Approvals
@@ -193,6 +193,7 @@ def _start(sender: Any, **_: object) -> None:
     global _worker  # noqa: PLW0603 - Celery's signals leave no other place
     settings = Settings.from_env()
     configure_logs(settings)
+    mask_logging()
     for name in ("celery.worker.strategy", "celery.app.trace"):
         # of a message that came and went well, by an id that nothing else knows: the engine tells of runs
         logging.getLogger(name).setLevel(logging.WARNING)

@@ -102,6 +102,22 @@ async def test_a_limit_is_for_a_run_with_all_its_pauses(fleet: Fleet, placet: Pl
     assert len(await paused(placet, fresh)) == 1
 
 
+async def test_an_approved_call_for_which_there_is_no_room_any_more(fleet: Fleet, placet: Placet) -> None:
+    """There was when each was asked about. The request says that it did not run."""
+    await fleet.start()
+    runs = [await placet.enqueue("limited_window", human("go")) for _ in range(2)]
+    asked = [(await paused(placet, run))[0] for run in runs]
+    texts = []
+    for run, request in zip(runs, asked, strict=True):
+        await placet.decide(request.id, {"type": "approve"}, reviewer="ann")
+        texts.append(await end(placet, run))
+    refused = "done: Tool call limit exceeded. Do not make additional tool calls."
+    assert texts == ["done: paid ann 10", refused]
+    found = [await placet.approval(request.id) for request in asked]
+    assert [one.outcome for one in found] == ["succeeded", "not_run"]
+    assert len(fleet.effects("pay")) == 1
+
+
 async def test_errors_are_data(fleet: Fleet, placet: Placet) -> None:
     """A retry outside of the limit swallows none; a new message gets a fresh limit."""
     await fleet.start()

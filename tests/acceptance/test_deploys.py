@@ -33,6 +33,8 @@ CHANGED: dict[str, tuple[dict[str, Any], str]] = {
     "to_per_call": (REJECT, "in mode batched, and its gate is per_call now"),
     "to_batched": (REJECT, "in mode per_call, and its gate is batched now"),
     "decision_refused": (APPROVE, "does not take the decision 'approve' any more"),
+    "our_gate_removed": (REJECT, r"tool 'pay' waits for a decision \(batched\), and no gate asks"),
+    "our_gate_to_per_call": (REJECT, "in mode batched, and its gate is per_call now"),
     "tool_removed": (APPROVE, "tool 'pay', which the model has called, is gone"),
     "sibling_removed": (APPROVE, "tool 'look_up', which the model has called, is gone"),
     "subagent_gate_removed": (REJECT, "in 'tools/delegate': tool 'pay' waits for a decision"),
@@ -49,6 +51,8 @@ CHANGED: dict[str, tuple[dict[str, Any], str]] = {
     "agent_removed": (YES, "no agent 'agent_removed'; there are: "),
 }
 HARMLESS: dict[str, dict[str, Any]] = {
+    "gate_to_ours": APPROVE,
+    "per_call_gate_to_ours": APPROVE,
     "prompt": APPROVE,
     "tool_added": APPROVE,
     "middleware_added": APPROVE,

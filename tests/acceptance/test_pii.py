@@ -38,6 +38,7 @@ async def assert_nowhere(fleet: Fleet, *runs: Run) -> None:
 
 
 async def test_a_gated_call_over_a_pause_a_kill_and_a_resume(fleet: Fleet, placet: Placet) -> None:
+    """hermes-agent#78032: secrets in arguments are masked in cards and logs; the tool gets the raw ones."""
     (first,) = await fleet.start()
     run = await placet.enqueue("writing", human(f"Write to {MAIL} with {TOKEN}"))
     (asked,) = await paused(placet, run)
@@ -50,6 +51,7 @@ async def test_a_gated_call_over_a_pause_a_kill_and_a_resume(fleet: Fleet, place
     (effect,) = await fleet.started("send")
     given = {"to": MAIL, "token": TOKEN, "header": f"{HEADER} for {MAIL}"}
     assert effect.args == given
+    assert "sending to [REDACTED_EMAIL]" in first.log
     first.kill()
     await assert_nowhere(fleet)
     (second,) = await fleet.start()
@@ -105,6 +107,7 @@ ERRORS: dict[str, Any] = {
 
 
 async def test_errors_and_questions_name_nobody_and_answers_are_sealed(fleet: Fleet, placet: Placet) -> None:
+    """langchain#37659: an answer without text, an address in a call's arguments alone."""
     (worker,) = await fleet.start()
     for agent, error in ERRORS.items():
         run = await placet.enqueue(agent, human(f"I am {MAIL}"))

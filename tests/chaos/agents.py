@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from uuid import uuid4
 
 from langchain.agents import create_agent
-from langchain.agents.middleware import HumanInTheLoopMiddleware, ToolRetryMiddleware
+from langchain.agents.middleware import ToolRetryMiddleware
 from langchain.tools import ToolRuntime  # noqa: TC002 - tools' annotations are read at run time
 from langchain_core.messages import BaseMessage, HumanMessage
 from langchain_core.tools import tool
@@ -20,7 +20,7 @@ from langgraph.types import interrupt
 
 from chaos.plan import GATED, MOST_STEPS
 from chaos.witness import Effect, Witness
-from placet.middleware import idempotent, side_effect
+from placet.middleware import HumanInTheLoopMiddleware, idempotent, side_effect
 from placet.middleware.testing import Call, ScriptedModel, Step
 
 if TYPE_CHECKING:

@@ -11,12 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from langchain.agents import create_agent
-from langchain.agents.middleware import (
-    ModelRetryMiddleware,
-    ToolRetryMiddleware,
-    model_call_limit,
-    tool_call_limit,
-)
+from langchain.agents import middleware as stock
+from langchain.agents.middleware import model_call_limit, tool_call_limit
 from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
@@ -29,10 +25,13 @@ from placet.middleware import (
     InMemorySharedState,
     ModelCallLimitExceededError,
     ModelCallLimitMiddleware,
+    ModelFallbackMiddleware,
+    ModelRetryMiddleware,
     RunContext,
     ToolCallLimitExceededError,
     ToolCallLimitMiddleware,
     ToolLedgerMiddleware,
+    ToolRetryMiddleware,
     run_context,
 )
 from placet.middleware.testing import Call, ScriptedModel, Step
@@ -208,20 +207,35 @@ async def test_a_new_message_gets_a_fresh_run_limit_and_the_thread_goes_on_count
     assert world.count("model") == 3
 
 
+@pytest.mark.parametrize("retrying", [stock.ModelRetryMiddleware, ModelRetryMiddleware])
 @pytest.mark.parametrize("first", ["retry", "limit"])
-async def test_an_error_passes_every_retry(world: World, first: str) -> None:
+async def test_an_error_passes_every_retry(world: World, first: str, retrying: Any) -> None:
     """Each attempt is a call; the limit's error is not tried again, wherever the retry stands."""
 
     def fail(_: object) -> Step:
         return Step(error=ConnectionError("no line"))
 
-    retry = ModelRetryMiddleware(max_retries=5, initial_delay=0)
+    retry = retrying(max_retries=5, initial_delay=0)
     limit = ModelCallLimitMiddleware(run_limit=3, exit_behavior="error")
     middleware = [retry, limit] if first == "retry" else [limit, retry]
     agent = world.agent(*middleware, model=world.model(fail))
     with pytest.raises(ModelCallLimitExceededError, match=r"run limit \(3/3\)"):
         await world.go(agent, HELLO)
     assert world.count("model") == 3
+
+
+@pytest.mark.parametrize("fallback", [stock.ModelFallbackMiddleware, ModelFallbackMiddleware])
+@pytest.mark.parametrize("first", ["fallback", "limit"])
+async def test_each_model_of_a_fallback_counts(world: World, first: str, fallback: Any) -> None:
+    def fail(_: object) -> Step:
+        return Step(error=ConnectionError("no line"))
+
+    chain = fallback(world.model(fail), world.model("done"))
+    limit = ModelCallLimitMiddleware(run_limit=2)
+    middleware = [chain, limit] if first == "fallback" else [limit, chain]
+    messages = await world.go(world.agent(*middleware, model=world.model(fail)), HELLO)
+    assert messages[-1].text == "Model call limits exceeded: run limit (2/2)"
+    assert world.count("model") == 2
 
 
 async def test_a_run_with_pauses_is_one_run(world: World) -> None:
@@ -349,6 +363,20 @@ async def test_tools_of_a_subagent_count_in_its_parents_run(world: World) -> Non
     assert messages[-1].text == "done"
 
 
+async def test_subagents_at_once_get_what_is_left(world: World) -> None:
+    guard_tools()
+    three = Step(calls=[Call("delegate"), Call("delegate"), Call("delegate")])
+    limit = ModelCallLimitMiddleware(run_limit=6)
+    agent = world.agent(limit, model=world.model(three), tools=[delegating(world)])
+    messages = await world.go(agent, HELLO, guarded=True)
+    assert (world.count("model"), paired(messages)) == (6, True)
+    assert [
+        record[0].note for record in world.shared._calls["r"].values() if record[0].state == "unknown"
+    ] == ["it was cut off, ModelCallLimitMiddleware had no room for a call"] * sum(
+        "limit" in text for _, text in answers(messages)
+    )
+
+
 async def test_limit_end_parallel(world: World) -> None:
     """LC#39258: limit 1, three calls, "end": three ToolMessages, zero executions, thread count unchanged."""
     agent = world.agent(
@@ -416,10 +444,11 @@ async def test_parallel_calls_of_one_answer(world: World) -> None:
     assert (world.count("search"), paired(messages), messages[-1].text) == (1, True, "done")
 
 
+@pytest.mark.parametrize("retrying", [stock.ToolRetryMiddleware, ToolRetryMiddleware])
 @pytest.mark.parametrize("first", ["retry", "limit"])
-async def test_a_retry_of_a_tool_is_a_further_call(world: World, first: str) -> None:
+async def test_a_retry_of_a_tool_is_a_further_call(world: World, first: str, retrying: Any) -> None:
     world.fails = 5
-    retry = ToolRetryMiddleware(max_retries=5, initial_delay=0)
+    retry = retrying(max_retries=5, initial_delay=0)
     limit = ToolCallLimitMiddleware(run_limit=2)
     middleware = [retry, limit] if first == "retry" else [limit, retry]
     agent = world.agent(*middleware, model=world.model(searching("a"), "done"))

@@ -6,9 +6,10 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from langchain.agents.middleware import pii as stock
 
 from placet.middleware import detect_ip, detect_secret
-from placet.middleware.detectors import detector_of, disjoint
+from placet.middleware.detectors import OWN, detect_email, detect_url, detector_of, disjoint
 
 if TYPE_CHECKING:
     from langchain.agents.middleware import PIIMatch
@@ -51,6 +52,30 @@ def test_addresses_of_both_versions(text: str, addresses: list[str]) -> None:
 )
 def test_secrets_are_told_by_their_form(text: str, secrets: list[str]) -> None:
     assert found(detect_secret(text)) == secrets
+
+
+SAMPLES = [
+    "john.doe@example.com, and <Alice+x@test.co.uk>; not @me or a@b or a@b.c",
+    "..dots@example.org _under_@x-y.io %a@b.cd-e a@b.com.",
+    "see http://example.com, https://a.b/c?d=e#f (www.example.com) example.com/page example.com x/y",
+    "http://a.b\nhttp://c.d/e\twww.f.g",
+]
+
+
+@pytest.mark.parametrize("text", SAMPLES)
+def test_addresses_and_urls_are_those_that_langchain_finds(text: str) -> None:
+    assert detect_email(text) == stock.detect_email(text)
+    assert sorted(found(detect_url(text))) == sorted(found(stock.detect_url(text)))
+
+
+def test_of_an_address_with_letters_before_it_nothing_is_left() -> None:
+    assert found(detect_email("\u00fcjane.doe@example.com")) == ["jane.doe@example.com"]
+
+
+@pytest.mark.parametrize("text", ["a.", "a@", "www.a.", "a./", "1:", "1234 ", "://a:", "eyJ", "@a."])
+def test_long_texts_take_no_time(text: str) -> None:
+    for detector in OWN.values():
+        detector(text * (300_000 // len(text)))
 
 
 def test_a_private_key_is_one_match_and_one_that_is_cut_off_too() -> None:

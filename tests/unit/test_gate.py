@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from gates import HELLO, LOOK, MAIL, PAY, Mode, Shop
 from langchain.agents import middleware as stock
-from langchain.agents.middleware import AgentMiddleware, ToolCallLimitMiddleware
+from langchain.agents.middleware import AgentMiddleware
 from langchain_core.messages import AIMessage
 from langchain_core.tools import tool
 from langgraph.errors import is_invalid_resume
@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from placet.decisions import check_decision
 from placet.errors import InvalidDecision, InvalidInput
-from placet.middleware import HumanInTheLoopMiddleware
+from placet.middleware import HumanInTheLoopMiddleware, ToolCallLimitMiddleware
 from placet.middleware.testing import Call
 
 if TYPE_CHECKING:
@@ -312,9 +312,10 @@ async def test_undeclared_arguments_of_an_edit(mode: Mode, schema: Any, runs: An
 
 
 @BOTH
-async def test_calls_that_a_limit_blocked_are_not_asked_about(mode: Mode) -> None:
+@pytest.mark.parametrize("limiter", [stock.ToolCallLimitMiddleware, ToolCallLimitMiddleware])
+async def test_calls_that_a_limit_blocked_are_not_asked_about(mode: Mode, limiter: Any) -> None:
     shop = Shop(PAY, MAIL, Call("pay", {"amount": 2}, id="c-second"), mode=mode)
-    shop.after = [lambda: ToolCallLimitMiddleware(tool_name="pay", run_limit=1)]
+    shop.after = [lambda: limiter(tool_name="pay", run_limit=1)]
     await shop.go()
     assert sorted(shop.asked) == ["mail", "pay"]
     await shop.decide(APPROVE, APPROVE)

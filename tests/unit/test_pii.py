@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import pickle
+from contextlib import suppress
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from langchain.agents import create_agent
-from langchain.agents.middleware import ToolRetryMiddleware
+from langchain.agents.middleware import (
+    LLMToolSelectorMiddleware,
+    SummarizationMiddleware,
+    ToolRetryMiddleware,
+)
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.errors import NodeCancelledError
 from langgraph.prebuilt.tool_node import ToolCallRequest
 from langgraph.types import Command
 
@@ -24,7 +31,9 @@ from placet.middleware import (
     PIIMiddleware,
     RunContext,
     ToolLedgerMiddleware,
+    get_retryable,
     run_context,
+    side_effect,
 )
 from placet.middleware.sealed_calls import raw_args, restored
 from placet.middleware.testing import Call, ScriptedModel, Step
@@ -182,6 +191,55 @@ async def test_when_is_asked_about_the_raw_arguments(drive: Any, world: World) -
     assert sorted(one["to"] for one in world.given) == [MAIL, OTHER]
 
 
+async def test_who_finds_out_about_a_lost_call_gets_the_raw_arguments_and_a_person_the_masked_ones() -> None:
+    guard_tools()
+    looked: list[Any] = []
+    run = RunContext(run_id="r", shared=InMemorySharedState(), guarded=True)
+
+    @side_effect(verify=lambda call: looked.append(dict(call.args)))
+    @tool
+    async def post(to: str) -> str:
+        """Post a letter."""
+        raise asyncio.CancelledError  # as if its worker died
+
+    agent: Any = create_agent(
+        ScriptedModel(script=[Step(calls=[Call("post", {"to": MAIL})])]),
+        [post],
+        middleware=[sealing()],
+        checkpointer=InMemorySaver(),
+    )
+    config = {"configurable": {"thread_id": "t"}}
+    with run_context(run), suppress(asyncio.CancelledError, NodeCancelledError):
+        await agent.ainvoke(HELLO, config, durability="sync")
+    with run_context(RunContext(run_id="r", shared=run.shared, guarded=True)):
+        out = await agent.ainvoke(None, config, version="v2", durability="sync")
+    assert looked == [{"to": MAIL}]
+    assert out.interrupts[0].value["args"] == {"to": "[REDACTED_EMAIL]"}
+
+
+async def test_a_subagents_calls_are_masked_by_its_own_rules(world: World) -> None:
+    guard_tools()
+    inner = Driver(world, guarded=True, middleware=[sealing()], script=sends(MAIL))
+
+    @tool
+    async def delegate(task: str) -> str:
+        """Have it done."""
+        out = await inner.agent.ainvoke({"messages": [HumanMessage(task)]})
+        world.given.append(task)
+        return str(out["messages"])
+
+    outer: Any = create_agent(
+        ScriptedModel(script=[Step(calls=[Call("delegate", {"task": f"write to {OTHER}"})]), "end"]),
+        [delegate],
+        middleware=[sealing()],
+    )
+    with run_context(RunContext(run_id="r", shared=InMemorySharedState(), guarded=True)):
+        out = await outer.ainvoke(HELLO)
+    assert world.given == [{"to": MAIL, "text": ""}, f"write to {OTHER}"]
+    assert OTHER not in repr(out)
+    assert MAIL not in repr(out)
+
+
 async def test_the_raw_arguments_are_put_back_outside_a_ledger_too(world: World) -> None:
     driver = Driver(
         world, guarded=False, middleware=[gate(), sealing()], script=sends(MAIL), ledger_last=True
@@ -302,6 +360,44 @@ async def test_every_message_of_the_user_is_masked_and_each_once() -> None:
     ]
 
 
+async def test_a_summariser_and_a_selector_see_masked_text() -> None:
+    seen: list[str] = []
+
+    def recorded(answer: str) -> Any:
+        def step(messages: Any) -> str:
+            seen.append(repr(messages))
+            return answer
+
+        return step
+
+    @tool
+    def look(what: str) -> str:
+        """Look at something."""
+        return what
+
+    agent: Any = create_agent(
+        ScriptedModel(script=[recorded("ok")]),
+        [look],
+        middleware=[
+            PIIMiddleware("email", apply_to_output=True),
+            SummarizationMiddleware(
+                ScriptedModel(script=[recorded("summary")]), trigger=("messages", 3), keep=("messages", 1)
+            ),
+            LLMToolSelectorMiddleware(model=Selecting(script=[recorded("")])),
+        ],
+    )
+    await agent.ainvoke({"messages": [HumanMessage(MAIL), AIMessage("yes?"), HumanMessage(f"{OTHER}?")]})
+    assert len(seen) == 3
+    assert [text for text in seen if MAIL in text or OTHER in text] == []
+
+
+class Selecting(ScriptedModel):
+    """Answers with the tools that it selects."""
+
+    def with_structured_output(self, *_: Any, **__: Any) -> Any:
+        return self | (lambda _: {"tools": ["look"]})
+
+
 @pytest.mark.parametrize("where", ["input", "output", "tool_results", "tool_args"])
 async def test_block_names_the_type_and_never_the_match(drive: Any, world: World, where: str) -> None:
     chosen: Any = {
@@ -314,6 +410,7 @@ async def test_block_names_the_type_and_never_the_match(drive: Any, world: World
         await driver.go({"messages": [HumanMessage(MAIL if where == "input" else "hello")]})
     error = raised.value
     assert error.matches[0]["value"] == ""
+    assert get_retryable(error) is False
     copied = pickle.loads(pickle.dumps(error))  # noqa: S301 - our own
     assert (copied.pii_type, copied.matches, str(copied)) == ("email", error.matches, str(error))
     assert len(world.given) == (where == "tool_results")

@@ -51,6 +51,7 @@ Agents, by name in langgraph.json; those above the line take `{"messages": [huma
 |                 | again and again; 3 model calls a run                                              |
 | limited_gate    | one action: pay(to="ann", amount=10), again and again; 2 model calls a run        |
 | limited_tool    | the same, twice, then "done: …"; 1 tool call a run                                |
+| limited_window  | one action: pay(to="ann", amount=10), then "done: …"; 1 tool call an hour          |
 | limited_slow_tool | no pause: slow(barrier_name="never"), then "done: …"; 1 call of it a thread      |
 | limited_error   | no pause: look_up(…) again and again; the third model call of a run is an error   |
 | limited_search  | no pause: tool search(), idempotent, whose agent looks up for ever, its model,    |

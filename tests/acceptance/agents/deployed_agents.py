@@ -22,6 +22,7 @@ from langgraph.types import interrupt
 from pydantic import BaseModel
 from tool_agents import calling, gate, look_up, mail, pay
 
+from placet.middleware import HumanInTheLoopMiddleware as OurGate
 from placet.middleware.testing import Call
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ def only(*decisions: Any) -> Any:
 
 
 per_call = gate("pay", mode="per_call")
+ours, our_per_call = OurGate({"pay": True}), OurGate({"pay": True}, interrupt_mode="per_call")
 gate_removed = paying({}, {"middleware": []})
 per_call_gate_removed = paying({"middleware": [per_call]}, {"middleware": []})
 gate_renamed = paying({"middleware": [Gate({"pay": True})]}, {"middleware": [OtherGate({"pay": True})]})
@@ -69,6 +71,8 @@ gate_moved_to_another_tool = paying({"middleware": [gate("pay", "mail")]}, {"mid
 to_per_call = paying({}, {"middleware": [per_call]})
 to_batched = paying({"middleware": [per_call]}, {"middleware": [gate("pay")]})
 decision_refused = paying({}, {"middleware": [only("reject", "edit")]})
+our_gate_removed = paying({"middleware": [ours]}, {"middleware": []})
+our_gate_to_per_call = paying({"middleware": [ours]}, {"middleware": [our_per_call]})
 tool_removed = paying({}, {"tools": [mail, look_up]})
 sibling_removed = paying({}, {"tools": [pay, mail]}, Call("look_up", {"key": "a"}))
 
@@ -86,6 +90,8 @@ async def delegate(text: str) -> str:
 
 subagent_gate_removed = create_agent(calling(Call("delegate", {"text": "pay"})), tools=[delegate])
 
+gate_to_ours = paying({}, {"middleware": [ours]})
+per_call_gate_to_ours = paying({"middleware": [per_call]}, {"middleware": [our_per_call]})
 prompt = paying({"system_prompt": "Pay."}, {"system_prompt": "Pay at once."})
 tool_added = paying({"tools": [pay]}, {"tools": [pay, mail], "middleware": [gate("pay", "mail")]})
 middleware_added = paying({}, {"middleware": [gate("pay"), ToolRetryMiddleware(max_retries=1)]})

@@ -10,9 +10,15 @@ from langchain.agents import create_agent
 from langchain.agents.middleware import ModelRetryMiddleware
 from langchain_core.tools import tool
 from slow_agents import slow
-from tool_agents import gate, look_up, pay, report
+from tool_agents import look_up, pay, report
 
-from placet.middleware import CallWindow, ModelCallLimitMiddleware, ToolCallLimitMiddleware, idempotent
+from placet.middleware import (
+    CallWindow,
+    HumanInTheLoopMiddleware,
+    ModelCallLimitMiddleware,
+    ToolCallLimitMiddleware,
+    idempotent,
+)
 from placet.middleware.testing import Call, ScriptedModel, Step
 
 if TYPE_CHECKING:
@@ -58,12 +64,23 @@ limited_model = create_agent(
 limited_gate = create_agent(
     _asked(_pay),
     [pay],
-    middleware=_several(gate("pay", mode="per_call"), ModelCallLimitMiddleware(run_limit=2)),
+    middleware=_several(HumanInTheLoopMiddleware({"pay": True}), ModelCallLimitMiddleware(run_limit=2)),
 )
 limited_tool = create_agent(
     _asked(_pay, _pay, "report", name="other"),
     [pay],
-    middleware=_several(gate("pay", mode="per_call"), ToolCallLimitMiddleware(run_limit=1)),
+    middleware=_several(
+        HumanInTheLoopMiddleware({"pay": True}, interrupt_mode="per_call"),
+        ToolCallLimitMiddleware(run_limit=1),
+    ),
+)
+limited_window = create_agent(
+    _asked(_pay, "report", name="other"),
+    [pay],
+    middleware=_several(
+        HumanInTheLoopMiddleware({"pay": True}),
+        ToolCallLimitMiddleware(windows=[CallWindow(limit=1, per=timedelta(hours=1), by="agent")]),
+    ),
 )
 limited_slow_tool = create_agent(
     _asked(Step(calls=[Call("slow", {"barrier_name": "never"})]), "report", name="other"),

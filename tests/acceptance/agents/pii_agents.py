@@ -13,6 +13,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from typing import TYPE_CHECKING, Any
 
 from acceptance_effects import barrier, logged
@@ -72,6 +73,7 @@ async def send(to: str, token: str, header: str) -> str:
     """Send something to somebody."""
     with logged("send", to=to, token=token, header=header):
         pass
+    logging.getLogger("smtp").warning("sending to %s", to, extra={"token": token})
     write = get_stream_writer()
     for piece in _cut(f"writing to {to} "):
         write(piece)

@@ -2,7 +2,7 @@
 local run, token, pid, status = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 if not fenced(run, token) then return refuse(ARGV[1]) end
 local reason = ARGV[7]
-for id, outcome in pairs(cjson.decode(ARGV[8])) do settle(id, outcome) end
+for id, outcome in pairs(cjson.decode(ARGV[8])) do came_to(id, outcome) end
 -- a run that somebody was told is being stopped never ends as anything else
 local asked = stopped(run, pid)
 if asked then return {asked, WOKEN} end

@@ -18,7 +18,7 @@ for _, request in ipairs(requests) do
   asked[request.id] = true
   doubtful = doubtful or request.kind == 'unknown_call'
 end
-for id, outcome in pairs(outcomes) do settle(id, outcome) end
+for id, outcome in pairs(outcomes) do came_to(id, outcome) end
 -- nobody is to be asked for a run that is to stop
 stop_late(run)
 local ended = stopped(run, pid)

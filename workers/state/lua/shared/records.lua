@@ -139,3 +139,6 @@ local function settle(id, outcome, reason)
     redis.call('HSET', K.approval(id), 'outcome', outcome, 'outcome_reason', reason or '')
   end
 end
+
+-- What its worker says of it: an approved call that did not run was refused by a limit.
+local function came_to(id, outcome) settle(id, outcome, outcome == 'not_run' and 'limited' or '') end
