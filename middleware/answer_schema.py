@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Union
 
 from langchain.agents.middleware.human_in_the_loop import (
@@ -22,6 +24,7 @@ from pydantic import (
     create_model,
 )
 
+from placet.json_values import canonical
 from placet.response_schema import decision_schema
 from placet.schema_check import issues_of
 
@@ -75,18 +78,23 @@ def batched_type(
         asked: Of each call the decisions that are taken, its tool, and what an edit may name.
         shown: Whether the schema that is published says so too.
     """
-    kinds = tuple(
-        decision_type(allowed, {name: arguments_type(args) for name, args in tools.items()})
-        for allowed, _, tools in asked
-    )
-    response = TypeAdapter(_model("HITLResponse", decisions=tuple.__class_getitem__(kinds)))
+    asked_as_text = canonical(list(asked)).decode()
 
     def check(answer: Any) -> Any:
-        response.validate_python(answer)
+        _response(asked_as_text).validate_python(answer)
         return answer
 
     schema = _batched_schema(asked) if shown else {"type": "object", "required": ["decisions"]}
     return Annotated[Any, PlainValidator(check), WithJsonSchema(schema)]
+
+
+@lru_cache(maxsize=256)  # pydantic takes milliseconds to make one, and a pause without an answer needs none
+def _response(asked: str) -> TypeAdapter[Any]:
+    kinds = tuple(
+        decision_type(allowed, {name: arguments_type(args) for name, args in tools.items()})
+        for allowed, _, tools in json.loads(asked)
+    )
+    return TypeAdapter(_model("HITLResponse", decisions=tuple.__class_getitem__(kinds)))
 
 
 def _batched_schema(

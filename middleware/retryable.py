@@ -11,6 +11,8 @@ from typing import Any, TypeVar
 from langchain_core.exceptions import ContextOverflowError, ModelError, ModelInvalidRequestError
 from langgraph.errors import NodeCancelledError
 
+from placet import errors
+
 E = TypeVar("E", bound=BaseException)
 
 _STAMP = "__placet_retryable__"
@@ -44,11 +46,13 @@ def get_retryable(error: BaseException) -> bool | None:
 
 
 def tool_may_retry(error: Exception) -> bool:
-    """Decide by the mark, else by LangChain's `is_retryable`, else yes; no if it was cancelled."""
+    """Decide by the mark, else by LangChain's `is_retryable` or Placet's base class, else yes."""
     if (stamp := get_retryable(error)) is not None:
         return stamp
     if isinstance(error, CancelledError | NodeCancelledError) or _codes(error) & _NO_QUOTA:
         return False
+    if isinstance(error, errors.PermanentError):  # unless it only stands for how another call ended
+        return isinstance(error, errors.EarlierToolError | errors.AttemptLost)
     return error.is_retryable if isinstance(error, ModelError) else True
 
 

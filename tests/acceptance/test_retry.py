@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from fleet import Fleet
     from placet import Placet, Run
 
-pytestmark = pytest.mark.settings(lease_seconds=2, config=str(AGENTS.with_name("retry_agents.json")))
+CONFIG = str(AGENTS.with_name("retry_agents.json"))
+pytestmark = pytest.mark.settings(lease_seconds=2, config=CONFIG)
 BACKING_OFF = ("parked_tool", "waiting_tool", "parked_model", "waiting_model")
 
 
@@ -99,6 +100,8 @@ async def test_a_charge_that_was_not_heard_of_is_not_made_again(
     assert second.at - first.at >= 4
 
 
+# 24 calls at once, before anybody knows; 7 more until the breaker is open
+@pytest.mark.settings(concurrency=6, config=CONFIG)
 async def test_a_dead_model_is_called_no_more_often_than_the_workers_have_tries(
     fleet: Fleet, placet: Placet, wire: WireServer
 ) -> None:

@@ -106,6 +106,13 @@ def test_details_show_all_arguments_and_the_commands_that_decide() -> None:
     assert "placet approve" not in printed(approval_details(late))
 
 
+def test_details_show_what_the_gate_says_of_who_may_decide() -> None:
+    shown = printed(approval_details(an_approval(policy={"groups": ["finance"]})))
+    assert "policy" in shown
+    assert "finance" in shown
+    assert "policy" not in printed(approval_details(an_approval()))
+
+
 def test_details_say_what_waits_for_another_deployment() -> None:
     why = "node 'ask', where it waits, is gone"
     assert f"incompatible  {why}" in printed(approval_details(an_approval(incompatible=why)))

@@ -171,6 +171,38 @@ async def test_a_person_sees_the_masked_arguments_and_the_tool_gets_the_raw_ones
     assert MAIL not in driver.written
 
 
+async def test_a_gate_for_each_call_asks_with_the_masked_arguments_too(drive: Any, world: World) -> None:
+    each = HumanInTheLoopMiddleware({"send": True}, interrupt_mode="per_call")
+    driver = drive(each, sealing(), script=sends(MAIL))
+    await driver.go(HELLO)
+    assert (driver.asked["type"], driver.asked["args"]) == ("tool_approval", {"to": "[REDACTED_EMAIL]"})
+    args = {"to": "[REDACTED_EMAIL]", "text": "hello"}
+    edit = {"type": "edit", "edited_action": {"name": "send", "args": args}}
+    await driver.go(Command(resume=edit))
+    assert world.given == [{"to": MAIL, "text": "hello"}]
+    assert MAIL not in driver.written
+
+
+def test_without_workers_and_without_an_event_loop_it_does_the_same() -> None:
+    given: list[str] = []
+
+    @tool
+    def post(to: str) -> str:
+        """Post a letter."""
+        given.append(to)
+        return f"posted to {to} and {OTHER}"
+
+    agent: Any = create_agent(
+        ScriptedModel(script=[Step(f"to {MAIL}", calls=[Call("post", {"to": MAIL})]), "end"]),
+        [post],
+        middleware=[sealing(apply_to_output=True, apply_to_tool_results=True)],
+    )
+    out = agent.invoke(HELLO)
+    assert given == [MAIL]
+    assert out["messages"][2].content == "posted to [REDACTED_EMAIL] and [REDACTED_EMAIL]"
+    assert MAIL not in repr(out)
+
+
 async def test_an_untouched_placeholder_in_an_edit_is_restored(drive: Any, world: World) -> None:
     driver = drive(gate(), sealing(), script=sends([MAIL, OTHER, MAIL], text=f"cc {OTHER}"))
     await driver.go(HELLO)

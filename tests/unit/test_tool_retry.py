@@ -15,7 +15,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.errors import NodeCancelledError
 from langgraph.types import Command, interrupt
 
-from placet.errors import InvalidInput, LeaseLost, OutcomeUnknown, StoreUnavailable
+from placet.errors import InvalidInput, LeaseLost, OutcomeUnknown, StoreUnavailable, UnstorableType
 from placet.middleware import (
     NOT_DONE,
     HumanInTheLoopMiddleware,
@@ -222,6 +222,7 @@ async def test_a_tool_that_is_to_fail_when_unknown_ends_the_run() -> None:
         stamp_retryable(ConnectionError("no"), False),
         stamp_retryable(ModelRateLimitError("no"), False),
         ModelAuthenticationError("no"),
+        UnstorableType("X", "no"),
         asyncio.CancelledError,
     ],
 )
