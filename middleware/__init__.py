@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from langchain.agents.middleware import (
-        AgentMiddleware,
         AgentState,
         ClearToolUsesEdit,
         CodexSandboxExecutionPolicy,
@@ -25,14 +24,8 @@ if TYPE_CHECKING:
         TodoListMiddleware,
         ToolCallRequest,
         ToolErrorMiddleware,
-        after_agent,
-        after_model,
-        before_agent,
-        before_model,
         dynamic_prompt,
         hook_config,
-        wrap_model_call,
-        wrap_tool_call,
     )
 
     from placet.state.shared_state import RedisSharedState
@@ -41,6 +34,15 @@ if TYPE_CHECKING:
     from .approved import amend
     from .attempt import current_idempotency_key
     from .auto_mode import AutoModeMiddleware
+    from .custom import (
+        AgentMiddleware,
+        after_agent,
+        after_model,
+        before_agent,
+        before_model,
+        wrap_model_call,
+        wrap_tool_call,
+    )
     from .declared import NOT_DONE, UnknownCall, idempotent, side_effect
     from .detectors import detect_ip, detect_secret
     from .fallback import ModelFallbackMiddleware
@@ -49,6 +51,7 @@ if TYPE_CHECKING:
     from .ledger import ToolLedgerMiddleware
     from .model_call_limit import ModelCallLimitExceededError, ModelCallLimitMiddleware
     from .model_router import ModelRouterMiddleware
+    from .order import stack
     from .pii import PIIMiddleware
     from .redaction import PIIDetectionError
     from .retry import ModelRetryMiddleware, ToolRetryMiddleware
@@ -121,6 +124,7 @@ __all__ = [
     "idempotent",
     "run_context",
     "side_effect",
+    "stack",
     "stamp_retryable",
     "wrap_model_call",
     "wrap_tool_call",
@@ -128,7 +132,7 @@ __all__ = [
 
 _HOME = {
     "NOT_DONE": "declared",
-    "AgentMiddleware": "langchain.agents.middleware",
+    "AgentMiddleware": "custom",
     "AgentState": "langchain.agents.middleware",
     "AutoModeMiddleware": "auto_mode",
     "CallWindow": "windows",
@@ -172,11 +176,11 @@ _HOME = {
     "ToolRetryMiddleware": "retry",
     "ToolTimeoutMiddleware": "timeout",
     "UnknownCall": "declared",
-    "after_agent": "langchain.agents.middleware",
-    "after_model": "langchain.agents.middleware",
+    "after_agent": "custom",
+    "after_model": "custom",
     "amend": "approved",
-    "before_agent": "langchain.agents.middleware",
-    "before_model": "langchain.agents.middleware",
+    "before_agent": "custom",
+    "before_model": "custom",
     "current_idempotency_key": "attempt",
     "detect_ip": "detectors",
     "detect_secret": "detectors",
@@ -186,9 +190,10 @@ _HOME = {
     "idempotent": "declared",
     "run_context": "shared",
     "side_effect": "declared",
+    "stack": "order",
     "stamp_retryable": "retryable",
-    "wrap_model_call": "langchain.agents.middleware",
-    "wrap_tool_call": "langchain.agents.middleware",
+    "wrap_model_call": "custom",
+    "wrap_tool_call": "custom",
 }
 
 

@@ -58,6 +58,15 @@ class Declaration:
 
 
 UNDECLARED = Declaration()
+_HARMLESS = {
+    # a subagent's own calls are in the ledger, and it goes on from its checkpoint
+    "deepagents.middleware.subagents": {"task"},
+    # not edit_file, whose replacement may be done twice, and not execute
+    "deepagents.middleware.filesystem": {"ls", "read_file", "write_file", "delete", "glob", "grep"},
+    "langchain.agents.middleware.file_search": {"glob_search", "grep_search"},
+    "langchain.agents.middleware.todo": {"write_todos"},
+}
+"""Tools of others that may run a second time, by the module of their function."""
 _ATTRIBUTE = "__placet_declaration__"
 
 
@@ -97,8 +106,11 @@ def side_effect(
 
 def declaration_of(tool: Any) -> Declaration | None:
     """What was declared of a tool: on itself, its class, or the function that it was made of."""
-    for holder in (tool, getattr(tool, "coroutine", None), getattr(tool, "func", None)):
+    functions = [getattr(tool, "coroutine", None), getattr(tool, "func", None)]
+    for holder in (tool, *functions):
         found = getattr(holder, _ATTRIBUTE, None)
         if isinstance(found, Declaration):
             return found
+    if any(tool.name in _HARMLESS.get(getattr(f, "__module__", ""), ()) for f in functions):
+        return Declaration(on_unknown="rerun")
     return None

@@ -55,6 +55,10 @@ def options(
 
 @app.command()
 def doctor(
+    agent: Annotated[
+        str | None, typer.Argument(help="Only this agent of langgraph.json: the order of its middleware.")
+    ] = None,
+    *,
     worker: Annotated[
         bool, typer.Option("--worker", help="Only that a worker of this machine is alive: a health check.")
     ] = False,
@@ -63,7 +67,7 @@ def doctor(
     """Check server, broker, workers, agents and versions; exit 1 if something fails."""
     from .doctor import examine  # noqa: PLC0415 - it loads libraries that other commands need not
 
-    _exit(examine(as_json=as_json, worker=worker))
+    _exit(examine(as_json=as_json, worker=worker, agent=agent))
 
 
 @app.command()

@@ -44,11 +44,11 @@ class Check:
     advice: str = ""
 
 
-async def examine(*, as_json: bool, worker: bool = False) -> int:
-    """Print all checks of what the environment says, or only that of `worker`; 1 if one fails, else 0."""
+async def examine(*, as_json: bool, worker: bool = False, agent: str | None = None) -> int:
+    """Print all checks of the environment, or only those of `worker` or `agent`; 1 if one fails, else 0."""
     failed = False
     screen = console()
-    async for check in _worker_here() if worker else _checks():
+    async for check in _asked(worker=worker, agent=agent):
         failed = failed or check.status == "fail"
         if as_json:
             print_json(asdict(check))
@@ -59,6 +59,14 @@ async def examine(*, as_json: bool, worker: bool = False) -> int:
         if check.advice:
             screen.print(Text(f"{'':18}-> {plain(check.advice)}"), soft_wrap=True)
     return int(failed)
+
+
+def _asked(*, worker: bool, agent: str | None) -> AsyncIterator[Check]:
+    if agent is not None:
+        from .doctor_stack import stack_checks  # noqa: PLC0415 - it stands on this module
+
+        return stack_checks(agent)
+    return _worker_here() if worker else _checks()
 
 
 async def _checks() -> AsyncIterator[Check]:

@@ -25,6 +25,14 @@ _OPTIONS = """\
 asyncio_mode = auto
 markers = requires: a package
 """
+_FIXTURES = """\
+import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+
+@pytest.fixture
+def sync_checkpointer():
+    return InMemorySaver()
+"""
 
 
 def download(folder: Path) -> Path:
@@ -44,7 +52,7 @@ def download(folder: Path) -> Path:
     with tarfile.open(archive) as tar:
         members = [member for member in tar if member.name.startswith(wanted)]
         tar.extractall(folder, members=members, filter="data")
-    (root / TESTS / "conftest.py").unlink()  # fixtures with databases that no test of middleware wants
+    (root / TESTS / "conftest.py").write_text(_FIXTURES)  # theirs are of databases
     (root / "pytest.ini").write_text(_OPTIONS)
     return root
 
