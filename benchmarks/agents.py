@@ -7,9 +7,9 @@ import time
 from typing import Any
 
 from langchain.agents import create_agent
-from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain_core.tools import tool
 
+from placet.middleware import HumanInTheLoopMiddleware
 from placet.middleware.testing import Call, ScriptedModel, Step
 
 INPUT: dict[str, Any] = {"messages": [{"role": "user", "content": "Order A-17 arrived broken. Refund it."}]}

@@ -8,7 +8,7 @@ from typing import Any
 
 _LEAST, _MOST = 128, 65_536
 """Bytes worth a try; more would hold up the event loop."""
-_WINDOW, _MEMORY, _LEVEL = -12, 5, 3  # a small window: setting up a large one takes longer than the work
+_WINDOW, _MEMORY, _LEVEL = -13, 5, 3  # a small window: setting up a large one takes longer than the work
 
 # part of the format: data that was written with it can be read with it alone, so never change it; what is
 # most frequent stands last
@@ -32,6 +32,11 @@ _WORDS = b"".join(
         b'{"model":{"messages":[{"content":"","additional_kwargs":{},"response_metadata":{},"type":"ai","name":',
         b'null,"id":"lc_run--019","tool_calls":[{"name":"","args":{"":""},"id":"call_","type":"tool_call"}],',
         b'"invalid_tool_calls":[],"usage_metadata":null}]}}',
+        b'null}],"tool_call_id":"call_","response_schema":{"required":["decisions"],"type":"object"}}],"approvals":["',
+        b"\x83\xaamessage_id\xd9,lc_run--019\xa5calls\x81\xd9 \x87\xa4gate\xb8HumanInTheLoopMiddleware\xactool_call_id",
+        b"\xaacall_\xa4mode\xa7batched\xa3ask\xc3\xabdescription\xd9YTool execution requires approval\n\nTool: \nArgs: {'",
+        b"\xa7allowed\x94\xa7approve\xa4edit\xa6reject\xa7respond\xa5tools\x91\xa5tools\x81\x82\xa6schema\x81\xaaproperties",
+        b"\xaaundeclared\xa4drop\xachitl_reviews\xb100000003.\x92\xa8required\x91\xa9decisions\xa4type\xa6object",
         b"\xa5tuple\x91\x93\xaflanggraph.types\xa9Interrupt\x83\xa5value\x82\xafaction_requests\x91\x83\xa4name",
         b"\xa4args\x82\xabdescription\xaereview_configs\x91\x82\xabaction_name\xb1allowed_decisions\x94\xa7approve",
         b"\xa4edit\xa6reject\xa7respond\xa2id\xd9 \xafresponse_schema\xc0",

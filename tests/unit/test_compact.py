@@ -61,7 +61,7 @@ def test_damaged_data_is_refused(data: bytes) -> None:
 
 
 def test_nothing_grows_without_limit() -> None:
-    deflate = zlib.compressobj(9, zlib.DEFLATED, -12)
+    deflate = zlib.compressobj(9, zlib.DEFLATED, -13)
     bomb = deflate.compress(b"\0" * 10_000_000) + deflate.flush()
     with pytest.raises(ValueError, match="too long"):
         inflated(bomb)
@@ -69,4 +69,4 @@ def test_nothing_grows_without_limit() -> None:
 
 def test_the_dictionary_is_part_of_the_format() -> None:
     """With another one, no checkpoint or event that was stored before can be read."""
-    assert sha256(compact._WORDS).hexdigest()[:16] == "a1bbc80b0f067097"
+    assert sha256(compact._WORDS).hexdigest()[:16] == "cc88425b61c7eace"
