@@ -12,6 +12,7 @@ from placet.json_values import canonical, shown
 
 from .attempt import call_id_of
 from .shared import current_run
+from .tries import reaching_the_store
 from .waiting import wait
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class AutoModeMiddleware(stock.AutoModeMiddleware):
         if run is None or request.tool_call["name"] not in self._tool_names:
             return super().wrap_tool_call(request, handler)
         name = self._verdict_name(request)
-        known = wait(run.shared.verdict(run.run_id, name), run.shared.loop)
+        known = wait(self._known(run, name), run.shared.loop)
         if known is None:
             response = self.classifier.invoke(self._question(request))
             known = wait(self._keep(run, name, response), run.shared.loop)
@@ -71,7 +72,7 @@ class AutoModeMiddleware(stock.AutoModeMiddleware):
         if run is None or request.tool_call["name"] not in self._tool_names:
             return await super().awrap_tool_call(request, handler)
         name = self._verdict_name(request)
-        known = await run.shared.verdict(run.run_id, name)
+        known = await self._known(run, name)
         if known is None:
             known = await self._keep(run, name, await self.classifier.ainvoke(self._question(request)))
         return self._blocked(request, float(known)) or await handler(request)
@@ -86,9 +87,14 @@ class AutoModeMiddleware(stock.AutoModeMiddleware):
         questions = stock._risk_questions(self.config)  # noqa: SLF001 - see `_LIMIT`
         return {"state": self._classification_state(request), "questions": questions}
 
+    async def _known(self, run: RunContext, name: str) -> str | None:
+        with reaching_the_store():
+            return await run.shared.verdict(run.run_id, name)
+
     async def _keep(self, run: RunContext, name: str, response: Any) -> str:
         probability = response.nouls[stock._QUESTION_ID].noul  # noqa: SLF001 - see `_LIMIT`
-        return await run.shared.keep_verdict(run.run_id, name, repr(float(probability)))
+        with reaching_the_store():
+            return await run.shared.keep_verdict(run.run_id, name, repr(float(probability)))
 
     def _blocked(self, request: ToolCallRequest, probability: float) -> ToolMessage | None:
         return self._blocked_tool_message(request, probability) if probability >= _LIMIT else None

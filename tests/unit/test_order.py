@@ -6,14 +6,18 @@ import random
 from typing import Any
 
 import pytest
+from langchain.agents import create_agent
 from langchain.agents import middleware as stock
 from langchain_core.decisions import BaseDecisionModel, ClassifierResponse
+from langchain_core.tools import tool
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
 
 import placet.middleware as ours
 from placet.errors import InvalidInput
 from placet.middleware import stack
 from placet.middleware.order import ORDER, RULES, kind_of, problems
-from placet.middleware.testing import ScriptedModel
+from placet.middleware.testing import Call, ScriptedModel, Step
 
 MODEL = ScriptedModel(script=["done"])
 
@@ -121,3 +125,43 @@ def test_all_that_is_wrong_is_said() -> None:
         [made("ToolErrorMiddleware"), stock.ToolRetryMiddleware(), made("HumanInTheLoopMiddleware")]
     )
     assert len(found) == 2
+
+
+async def test_the_recommended_order_in_one_agent() -> None:
+    """A pause, a try that fails, a model that is dead, a refusal, masking and limits, all in one run."""
+    tries: list[str] = []
+
+    @tool
+    @ours.idempotent
+    async def pay(to: str) -> str:
+        """Pay someone."""
+        tries.append(to)
+        if len(tries) == 1:
+            raise ConnectionError("no line")
+        return f"paid {to}"
+
+    calls = [Call("pay", {"to": "ann"})]
+    answers = ScriptedModel(script=[Step(calls=calls), lambda m: " | ".join(one.text for one in m)])
+    parts = [
+        ours.ToolLedgerMiddleware(),
+        ours.ToolCallLimitMiddleware(tool_name="pay", run_limit=2),
+        ours.ModelCallLimitMiddleware(run_limit=9),
+        ours.ToolErrorMiddleware(lambda error, _: None if isinstance(error, ConnectionError) else "failed"),
+        ours.ModelRefusalMiddleware(),
+        ours.ModelFallbackMiddleware(answers),
+        ours.ModelRetryMiddleware(max_retries=1, initial_delay=0, on_failure="error"),
+        ours.ToolRetryMiddleware(max_retries=2, initial_delay=0),
+        ours.PIIMiddleware("email"),
+        ours.HumanInTheLoopMiddleware(interrupt_on={"pay": True}),
+    ]
+    dead = ScriptedModel(script=[Step(error=ConnectionError("dead"))] * 2)
+    agent = create_agent(dead, tools=[pay], middleware=stack(*parts), checkpointer=InMemorySaver())
+    config: Any = {"configurable": {"thread_id": "t"}}
+    given: Any = {"messages": [{"role": "user", "content": "pay ann@example.org"}]}
+    with ours.run_context(ours.RunContext(run_id="r", shared=ours.InMemorySharedState())):
+        out = await agent.ainvoke(given, config, durability="sync")
+        assert "__interrupt__" in out
+        assert tries == []
+        out = await agent.ainvoke(Command(resume={"decisions": [{"type": "approve"}]}), config)
+    assert out["messages"][-1].text == "pay [REDACTED_EMAIL] |  | paid ann"
+    assert tries == ["ann", "ann"]

@@ -13,6 +13,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, interrupt
 from pydantic import Field
 
+from placet.errors import LeaseLost
 from placet.middleware import (
     AutoModeMiddleware,
     FilesystemFileSearchMiddleware,
@@ -22,6 +23,7 @@ from placet.middleware import (
     ModelRouterMiddleware,
     RunContext,
     SummarizationMiddleware,
+    ToolErrorMiddleware,
     run_context,
 )
 from placet.middleware.testing import Call, ScriptedModel, Step
@@ -174,3 +176,18 @@ async def test_a_call_is_judged_once(risks: list[float]) -> None:
     out = await go(Command(resume="red"))
     assert out["messages"][-2].text == "painted door red"
     assert classifier.risks == [0.9]
+
+
+async def test_a_lease_that_is_lost_passes_all_middleware() -> None:
+    class Lost(InMemorySharedState):
+        async def verdict(self, run_id: str, name: str) -> str | None:
+            raise LeaseLost("t")
+
+    middleware: Any = [
+        ToolErrorMiddleware(lambda *_: "swallowed"),
+        AutoModeMiddleware(tools=["paint"], classifier=Classifier()),
+    ]
+    model = ScriptedModel(script=[Step(calls=[Call("paint", {"thing": "door"})])])
+    agent = create_agent(model, tools=[paint], middleware=middleware)
+    with run_context(RunContext(run_id="r", shared=Lost())), pytest.raises(LeaseLost):
+        await agent.ainvoke(GO)
