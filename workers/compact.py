@@ -33,9 +33,9 @@ _WORDS = b"".join(
         b'null,"id":"lc_run--019","tool_calls":[{"name":"","args":{"":""},"id":"call_","type":"tool_call"}],',
         b'"invalid_tool_calls":[],"usage_metadata":null}]}}',
         b'null}],"tool_call_id":"call_","response_schema":{"required":["decisions"],"type":"object"}}],"approvals":["',
-        b"\x83\xaamessage_id\xd9,lc_run--019\xa5calls\x81\xd9 \x87\xa4gate\xb8HumanInTheLoop"
+        b"\x83\xaamessage_id\xd9,lc_run--019\xa5calls\x81\xd9 \x87\xa4gate\xb8HumanInTheLoop",
         b"Middleware\xactool_call_id",
-        b"\xaacall_\xa4mode\xa7batched\xa3ask\xc3\xabdescription\xd9Y"
+        b"\xaacall_\xa4mode\xa7batched\xa3ask\xc3\xabdescription\xd9Y",
         b"Tool execution requires approval\n\nTool: \nArgs: {'",
         b"\xa7allowed\x94\xa7approve\xa4edit\xa6reject\xa7respond\xa5tools\x91\xa5tools\x81\x82\xa6schema\x81\xaaproperties",
         b"\xaaundeclared\xa4drop\xachitl_reviews\xb100000003.\x92\xa8required\x91\xa9decisions\xa4type\xa6object",
