@@ -5,12 +5,24 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from deepagents import create_deep_agent
 from langchain.agents import create_agent
 from langchain.agents.middleware import FilesystemFileSearchMiddleware as StockFileSearch
 from langchain_core.tools import tool
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
+from langgraph.types import Command
 
-from placet.middleware import FilesystemFileSearchMiddleware, HumanInTheLoopMiddleware, TodoListMiddleware
+from placet.middleware import (
+    FilesystemFileSearchMiddleware,
+    HumanInTheLoopMiddleware,
+    InMemorySharedState,
+    ModelCallLimitMiddleware,
+    RunContext,
+    TodoListMiddleware,
+    ToolLedgerMiddleware,
+    run_context,
+)
 from placet.middleware.declared import declaration_of
 from placet.middleware.deepagents import (
     CompositeBackend,
@@ -93,3 +105,17 @@ def test_a_tool_of_that_name_is_not_known() -> None:
         return description
 
     assert declaration_of(task) is None
+
+
+async def test_a_whole_deep_agent_passes_through() -> None:
+    """Made by deepagents itself, with middleware of ours."""
+    model = ScriptedModel(script=[Step(calls=[Call("pay", {"to": "ann"})]), lambda m: m[-1].text])
+    middleware: Any = [ModelCallLimitMiddleware(run_limit=2), ToolLedgerMiddleware()]
+    agent: Any = create_deep_agent(
+        model, tools=[pay], middleware=middleware, interrupt_on={"pay": True}, checkpointer=InMemorySaver()
+    )
+    config = {"configurable": {"thread_id": "t"}}
+    with run_context(RunContext(run_id="r", shared=InMemorySharedState())):
+        assert "__interrupt__" in await agent.ainvoke(GO, config)
+        out = await agent.ainvoke(Command(resume={"decisions": [{"type": "approve"}]}), config)
+    assert out["messages"][-1].text == "paid ann"
