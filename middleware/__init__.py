@@ -30,9 +30,6 @@ if TYPE_CHECKING:
 
     from placet.state.shared_state import RedisSharedState
 
-    from .approval import HumanInTheLoopMiddleware
-    from .approved import amend
-    from .attempt import current_idempotency_key
     from .auto_mode import AutoModeMiddleware
     from .custom import (
         AgentMiddleware,
@@ -43,26 +40,29 @@ if TYPE_CHECKING:
         wrap_model_call,
         wrap_tool_call,
     )
-    from .declared import NOT_DONE, UnknownCall, idempotent, side_effect
-    from .detectors import detect_ip, detect_secret
-    from .fallback import ModelFallbackMiddleware
     from .file_search import FilesystemFileSearchMiddleware
-    from .interrupt_on import InterruptOnConfig
-    from .ledger import ToolLedgerMiddleware
-    from .model_call_limit import ModelCallLimitExceededError, ModelCallLimitMiddleware
+    from .gate.approval import HumanInTheLoopMiddleware
+    from .gate.approved import amend
+    from .gate.interrupt_on import InterruptOnConfig
+    from .ledger.attempt import current_idempotency_key
+    from .ledger.declared import NOT_DONE, UnknownCall, idempotent, side_effect
+    from .ledger.ledger import ToolLedgerMiddleware
+    from .limits.model_call_limit import ModelCallLimitExceededError, ModelCallLimitMiddleware
+    from .limits.tool_call_limit import ToolCallLimitExceededError, ToolCallLimitMiddleware
+    from .limits.windows import CallWindow
     from .model_router import ModelRouterMiddleware
     from .order import stack
-    from .pii import PIIMiddleware
-    from .redaction import PIIDetectionError
-    from .retry import ModelRetryMiddleware, ToolRetryMiddleware
-    from .retryable import get_retryable, stamp_retryable
+    from .pii.detectors import detect_ip, detect_secret
+    from .pii.pii import PIIMiddleware
+    from .pii.redaction import PIIDetectionError
+    from .retry.fallback import ModelFallbackMiddleware
+    from .retry.retry import ModelRetryMiddleware, ToolRetryMiddleware
+    from .retry.retryable import get_retryable, stamp_retryable
     from .shared import InMemorySharedState, RunContext, SharedState, run_context
     from .shell_tool import ShellToolMiddleware
     from .summarization import SummarizationMiddleware
     from .timeout import ToolTimeoutMiddleware
-    from .tool_call_limit import ToolCallLimitExceededError, ToolCallLimitMiddleware
     from .tool_emulator import LLMToolEmulator
-    from .windows import CallWindow
 
 __all__ = [
     "NOT_DONE",
@@ -131,69 +131,69 @@ __all__ = [
 ]
 
 _HOME = {
-    "NOT_DONE": "declared",
-    "AgentMiddleware": "custom",
+    "NOT_DONE": ".ledger.declared",
+    "AgentMiddleware": ".custom",
     "AgentState": "langchain.agents.middleware",
-    "AutoModeMiddleware": "auto_mode",
-    "CallWindow": "windows",
+    "AutoModeMiddleware": ".auto_mode",
+    "CallWindow": ".limits.windows",
     "ClearToolUsesEdit": "langchain.agents.middleware",
     "CodexSandboxExecutionPolicy": "langchain.agents.middleware",
     "ContextEditingMiddleware": "langchain.agents.middleware",
     "DockerExecutionPolicy": "langchain.agents.middleware",
     "ExtendedModelResponse": "langchain.agents.middleware",
-    "FilesystemFileSearchMiddleware": "file_search",
+    "FilesystemFileSearchMiddleware": ".file_search",
     "HostExecutionPolicy": "langchain.agents.middleware",
-    "HumanInTheLoopMiddleware": "approval",
-    "InMemorySharedState": "shared",
-    "InterruptOnConfig": "interrupt_on",
-    "LLMToolEmulator": "tool_emulator",
+    "HumanInTheLoopMiddleware": ".gate.approval",
+    "InMemorySharedState": ".shared",
+    "InterruptOnConfig": ".gate.interrupt_on",
+    "LLMToolEmulator": ".tool_emulator",
     "LLMToolSelectorMiddleware": "langchain.agents.middleware",
-    "ModelCallLimitExceededError": "model_call_limit",
-    "ModelCallLimitMiddleware": "model_call_limit",
+    "ModelCallLimitExceededError": ".limits.model_call_limit",
+    "ModelCallLimitMiddleware": ".limits.model_call_limit",
     "ModelChoice": "langchain.agents.middleware",
-    "ModelFallbackMiddleware": "fallback",
+    "ModelFallbackMiddleware": ".retry.fallback",
     "ModelRefusalMiddleware": "langchain.agents.middleware",
     "ModelRequest": "langchain.agents.middleware",
     "ModelResponse": "langchain.agents.middleware",
-    "ModelRetryMiddleware": "retry",
-    "ModelRouterMiddleware": "model_router",
-    "PIIDetectionError": "redaction",
+    "ModelRetryMiddleware": ".retry.retry",
+    "ModelRouterMiddleware": ".model_router",
+    "PIIDetectionError": ".pii.redaction",
     "PIIMatch": "langchain.agents.middleware",
-    "PIIMiddleware": "pii",
+    "PIIMiddleware": ".pii.pii",
     "ProviderToolSearchMiddleware": "langchain.agents.middleware",
     "RedactionRule": "langchain.agents.middleware",
     "RedisSharedState": "placet.state.shared_state",
-    "RunContext": "shared",
-    "SharedState": "shared",
-    "ShellToolMiddleware": "shell_tool",
-    "SummarizationMiddleware": "summarization",
+    "RunContext": ".shared",
+    "SharedState": ".shared",
+    "ShellToolMiddleware": ".shell_tool",
+    "SummarizationMiddleware": ".summarization",
     "TodoListMiddleware": "langchain.agents.middleware",
-    "ToolCallLimitExceededError": "tool_call_limit",
-    "ToolCallLimitMiddleware": "tool_call_limit",
+    "ToolCallLimitExceededError": ".limits.tool_call_limit",
+    "ToolCallLimitMiddleware": ".limits.tool_call_limit",
     "ToolCallRequest": "langchain.agents.middleware",
     "ToolErrorMiddleware": "langchain.agents.middleware",
-    "ToolLedgerMiddleware": "ledger",
-    "ToolRetryMiddleware": "retry",
-    "ToolTimeoutMiddleware": "timeout",
-    "UnknownCall": "declared",
-    "after_agent": "custom",
-    "after_model": "custom",
-    "amend": "approved",
-    "before_agent": "custom",
-    "before_model": "custom",
-    "current_idempotency_key": "attempt",
-    "detect_ip": "detectors",
-    "detect_secret": "detectors",
+    "ToolLedgerMiddleware": ".ledger.ledger",
+    "ToolRetryMiddleware": ".retry.retry",
+    "ToolTimeoutMiddleware": ".timeout",
+    "UnknownCall": ".ledger.declared",
+    "after_agent": ".custom",
+    "after_model": ".custom",
+    "amend": ".gate.approved",
+    "before_agent": ".custom",
+    "before_model": ".custom",
+    "current_idempotency_key": ".ledger.attempt",
+    "detect_ip": ".pii.detectors",
+    "detect_secret": ".pii.detectors",
     "dynamic_prompt": "langchain.agents.middleware",
-    "get_retryable": "retryable",
+    "get_retryable": ".retry.retryable",
     "hook_config": "langchain.agents.middleware",
-    "idempotent": "declared",
-    "run_context": "shared",
-    "side_effect": "declared",
-    "stack": "order",
-    "stamp_retryable": "retryable",
-    "wrap_model_call": "custom",
-    "wrap_tool_call": "custom",
+    "idempotent": ".ledger.declared",
+    "run_context": ".shared",
+    "side_effect": ".ledger.declared",
+    "stack": ".order",
+    "stamp_retryable": ".retry.retryable",
+    "wrap_model_call": ".custom",
+    "wrap_tool_call": ".custom",
 }
 
 
@@ -204,5 +204,4 @@ def __getattr__(name: str) -> Any:
     if name not in _HOME:
         msg = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(msg)
-    home = _HOME[name]
-    return getattr(import_module(home if "." in home else f".{home}", __name__), name)
+    return getattr(import_module(_HOME[name], __name__), name)

@@ -10,9 +10,9 @@ from langchain.agents.middleware.auto_mode import _DEFAULT_INSTRUCTIONS, _AutoMo
 
 from placet.json_values import canonical, shown
 
-from .attempt import call_id_of
+from .ledger.attempt import call_id_of
+from .retry.tries import reaching_the_store
 from .shared import current_run
-from .tries import reaching_the_store
 from .waiting import wait
 
 if TYPE_CHECKING:

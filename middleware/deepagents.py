@@ -13,7 +13,7 @@ try:
 except ModuleNotFoundError as error:
     raise ImportError("placet.middleware.deepagents: install placet[deepagents]") from error
 
-from .approval import HumanInTheLoopMiddleware
+from .gate.approval import HumanInTheLoopMiddleware
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

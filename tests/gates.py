@@ -18,8 +18,8 @@ from placet.middleware import (
     ToolLedgerMiddleware,
     run_context,
 )
+from placet.middleware.gate.tool_arguments import arguments_of
 from placet.middleware.testing import Call, ScriptedModel, Step
-from placet.middleware.tool_arguments import arguments_of
 from placet.tool_calls import pending_tool_calls
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.messages import ToolMessage
 from langgraph.types import Command
 
-from placet.middleware.attempt import call_key
+from placet.middleware.ledger.attempt import call_key
 from placet.middleware.shared import current_run
 
 from .checkpoint.codec import Codec

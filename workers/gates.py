@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langgraph.prebuilt import ToolNode
 
-from placet.middleware.approval import HumanInTheLoopMiddleware as OurGate
+from placet.middleware.gate.approval import HumanInTheLoopMiddleware as OurGate
 
 from .errors import InvalidAgent
 

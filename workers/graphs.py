@@ -22,7 +22,7 @@ from langgraph.graph import StateGraph
 from langgraph.prebuilt import ToolNode
 from langgraph.pregel import Pregel
 
-from placet.middleware.tool_arguments import arguments_of
+from placet.middleware.gate.tool_arguments import arguments_of
 
 from .allowed_types import allowed_types
 from .digest import digest_of

@@ -11,13 +11,13 @@ from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain.agents.middleware import PIIMiddleware as StockPIIMiddleware
 from langchain_core.messages import convert_to_messages
 
-from placet.middleware.detectors import disjoint
-from placet.middleware.masked_messages import BLOCKED, MASKED
-from placet.middleware.pii import PIIMiddleware, is_wide
-from placet.middleware.redaction import Rule, as_text, replaced
-from placet.middleware.sealed_calls import SEALED, seal_here
+from placet.middleware.pii.detectors import disjoint
+from placet.middleware.pii.masked_messages import BLOCKED, MASKED
+from placet.middleware.pii.pii import PIIMiddleware, is_wide
+from placet.middleware.pii.redaction import Rule, as_text, replaced
+from placet.middleware.pii.sealed_calls import SEALED, seal_here
+from placet.middleware.pii.walk import walk
 from placet.middleware.shared import BOUND
-from placet.middleware.walk import walk
 
 from .encoding import dump_shown
 from .errors import InvalidAgent

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from langgraph.prebuilt import ToolNode
 
-from placet.middleware.ledger import acall, call
-from placet.middleware.masked_calls import aexecute
-from placet.middleware.masked_calls import execute as execute_masked
-from placet.middleware.questions import asked_first
+from placet.middleware.gate.questions import asked_first
+from placet.middleware.ledger.ledger import acall, call
+from placet.middleware.pii.masked_calls import aexecute
+from placet.middleware.pii.masked_calls import execute as execute_masked
 from placet.middleware.shared import current_run
 
 from .errors import InvalidSettings

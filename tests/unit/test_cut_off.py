@@ -11,7 +11,7 @@ from langgraph.types import Command
 from placet.checkpoint.codec import Codec
 from placet.checkpoint.serde import CheckpointSerde
 from placet.cut_off import cut_off_results
-from placet.middleware.attempt import call_key
+from placet.middleware.ledger.attempt import call_key
 from placet.middleware.shared import CallRecord
 
 if TYPE_CHECKING:

@@ -23,7 +23,6 @@ from placet.middleware import (
     ToolLedgerMiddleware,
     run_context,
 )
-from placet.middleware.declared import declaration_of
 from placet.middleware.deepagents import (
     CompositeBackend,
     FilesystemMiddleware,
@@ -31,6 +30,7 @@ from placet.middleware.deepagents import (
     StoreBackend,
     SubAgentMiddleware,
 )
+from placet.middleware.ledger.declared import declaration_of
 from placet.middleware.testing import Call, ScriptedModel, Step
 
 GO: Any = {"messages": [("user", "go")]}

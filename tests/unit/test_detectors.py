@@ -9,7 +9,7 @@ import pytest
 from langchain.agents.middleware import pii as stock
 
 from placet.middleware import detect_ip, detect_secret
-from placet.middleware.detectors import OWN, detect_email, detect_url, detector_of, disjoint
+from placet.middleware.pii.detectors import OWN, detect_email, detect_url, detector_of, disjoint
 
 if TYPE_CHECKING:
     from langchain.agents.middleware import PIIMatch

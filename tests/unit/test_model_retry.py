@@ -16,7 +16,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from wire import Reply, WireServer
 
 from placet.middleware import ModelRetryMiddleware, get_retryable, stamp_retryable
-from placet.middleware.retryable import model_may_retry, retry_after_seconds
+from placet.middleware.retry.retryable import model_may_retry, retry_after_seconds
 from placet.middleware.testing import ScriptedModel, Step
 
 if TYPE_CHECKING:

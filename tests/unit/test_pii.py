@@ -168,7 +168,7 @@ def test_what_a_provider_has_signed_stays_as_it_is() -> None:
 
 
 def test_a_tools_artifact_and_its_update_of_the_state_are_masked() -> None:
-    from placet.middleware.masked_messages import masked_result  # noqa: PLC0415
+    from placet.middleware.pii.masked_messages import masked_result  # noqa: PLC0415
 
     rule = PIIMiddleware("email", apply_to_tool_results=True).rule
     message = ToolMessage("ok", tool_call_id="1", artifact={"rows": [MAIL]})

@@ -28,7 +28,7 @@ from placet.middleware import (
     run_context,
     side_effect,
 )
-from placet.middleware.sealed_calls import raw_args, restored
+from placet.middleware.pii.sealed_calls import raw_args, restored
 from placet.middleware.testing import Call, ScriptedModel, Step
 from placet.tool_guard import guard_tools
 

@@ -13,12 +13,12 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from placet.errors import InvalidSettings
 
+from ..shared import current_run
 from . import masked_calls
 from .detectors import detector_of
 from .masked_messages import BLOCKED, masked_message
 from .redaction import PIIDetectionError, Rule
 from .sealed_calls import seal_here, sealed_message
-from .shared import current_run
 
 if TYPE_CHECKING:
     import re

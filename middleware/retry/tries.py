@@ -16,17 +16,17 @@ from langgraph.errors import GraphBubbleUp
 from placet import errors
 from placet.json_values import canonical
 
-from .attempt import LeaseLost, StoreUnavailable, unsafe_retry
+from ..ledger.attempt import LeaseLost, StoreUnavailable, unsafe_retry
+from ..timer import park
+from ..waiting import wait
 from .retryable import retry_after_seconds
-from .timer import park
-from .waiting import wait
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
 
     from langchain.agents.middleware._retry import RetryOn
 
-    from .shared import RunContext
+    from ..shared import RunContext
 
 T = TypeVar("T")
 Verdict = Literal["again", "final", "over"]

@@ -11,9 +11,9 @@ from langchain_core.messages import ToolMessage
 from langgraph.errors import GraphBubbleUp
 from langgraph.types import Command
 
-from .calling import message_of
+from ..calling import message_of
+from ..ledger.replays import earlier_error
 from .masked_messages import masked_content, masked_result
-from .replays import earlier_error
 from .sealed_calls import restored, sealed_values
 from .walk import walk
 

@@ -17,12 +17,12 @@ from placet.checkpoint.codec import Codec
 from placet.checkpoint.serde import CheckpointSerde
 from placet.json_values import canonical, shown
 
-from .calling import message_of
+from ..calling import message_of
+from ..limits.refused import CallRefused, LimitExceeded
+from ..pii.masked_calls import MaskedCall
+from ..shared import CallId
 from .declared import UnknownCall
-from .masked_calls import MaskedCall
-from .refused import CallRefused, LimitExceeded
 from .replays import counted, earlier_error, skip
-from .shared import CallId
 from .unknown import Unknown, settle
 
 if TYPE_CHECKING:
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from langchain_core.messages import AIMessage, ToolCall
     from langgraph.prebuilt.tool_node import ToolCallRequest
 
+    from ..shared import CallOutcome, CallRecord, CallState, RunContext
     from .declared import Declaration
-    from .shared import CallOutcome, CallRecord, CallState, RunContext
 
 log = structlog.get_logger("placet")
 

@@ -16,17 +16,17 @@ from placet import errors
 from placet.digest import own_pause_id
 from placet.json_values import shown
 
+from ..pause import pause
+from ..shared import UNKNOWN_CALL
 from .declared import NOT_DONE
-from .pause import pause
-from .shared import UNKNOWN_CALL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from langchain_core.runnables import RunnableConfig
 
+    from ..shared import CallOutcome, RunContext
     from .declared import Declaration, UnknownCall
-    from .shared import CallOutcome, RunContext
 
 log = structlog.get_logger("placet")
 

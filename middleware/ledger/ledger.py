@@ -10,11 +10,11 @@ from langchain.agents.middleware import AgentMiddleware
 
 from placet.errors import NoRun
 
-from .approved import check_permitted
+from ..gate.approved import check_permitted
+from ..shared import current_run
+from ..waiting import wait
 from .attempt import Attempt
 from .declared import UNDECLARED, Declaration, declaration_of
-from .shared import current_run
-from .waiting import wait
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from langgraph.prebuilt.tool_node import ToolCallRequest
     from langgraph.types import Command
 
+    from ..shared import RunContext
     from .declared import OnUnknown, UnknownCall
-    from .shared import RunContext
 
 T = TypeVar("T")
 

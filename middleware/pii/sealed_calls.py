@@ -16,10 +16,10 @@ from placet.errors import ChangedArguments, InvalidSettings
 from placet.json_values import shown
 from placet.sealing import seal_of
 
-from .approved import amend
-from .calling import message_of
+from ..calling import message_of
+from ..gate.approved import amend
+from ..shared import BOUND
 from .redaction import PIIDetectionError, as_text, replaced
-from .shared import BOUND
 from .walk import walk, walk_json
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from langgraph.errors import GraphBubbleUp
 
 if TYPE_CHECKING:
+    from ..shared import CallCount
     from .meter import Limit
-    from .shared import CallCount
 
 
 class Reached(NamedTuple):

@@ -10,13 +10,13 @@ from langgraph.errors import GraphBubbleUp
 from placet import errors
 from placet.caller_input import checked_seconds, checked_whole
 
-from .shared import CallCount
+from ..shared import CallCount
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import timedelta
 
-    from .shared import RunContext
+    from ..shared import RunContext
 
 By = Literal["principal", "tenant", "agent", "all"]
 MOST_CALLS = 1_000_000

@@ -9,8 +9,8 @@ from langchain.agents.middleware import PIIDetectionError as StockPIIDetectionEr
 from langchain.agents.middleware import PIIMatch
 from langchain.agents.middleware._redaction import apply_strategy
 
+from ..retry.retryable import stamp_retryable
 from .detectors import disjoint
-from .retryable import stamp_retryable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

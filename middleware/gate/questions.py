@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from langgraph.types import interrupt
 
+from ..shared import current_run
 from .answer_schema import arguments_type, batched_type, decision_type
 from .approved import namespace_of
 from .reviews import reviews_in, seal
-from .shared import current_run
 from .tool_arguments import arguments_of
 
 if TYPE_CHECKING:

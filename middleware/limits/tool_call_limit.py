@@ -11,10 +11,10 @@ from typing_extensions import override
 
 from placet.errors import NoRun
 
+from ..shared import current_run
+from ..waiting import wait
 from .meter import Limit, alimited, counts_of, current_thread, limited
 from .refused import LimitExceeded
-from .shared import current_run
-from .waiting import wait
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from langgraph.prebuilt.tool_node import ToolCallRequest
     from langgraph.types import Command
 
+    from ..shared import RunContext
     from .refused import CallRefused
-    from .shared import RunContext
     from .windows import CallWindow
 
     Answer = ModelResponse[Any] | AIMessage | ExtendedModelResponse[Any]

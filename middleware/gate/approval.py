@@ -22,12 +22,12 @@ from langgraph.config import get_config
 from langgraph.runtime import get_runtime
 from langgraph.types import Command
 
+from ..pii.sealed_calls import raw_args
+from ..shared import current_run
 from .approved import CallChanged, permitted
 from .interrupt_on import check_interrupt_on
 from .questions import Asked, ask_batched, ask_one, first_decision
 from .reviews import Review, Reviews, merged, open_calls, reviews_in, seal
-from .sealed_calls import raw_args
-from .shared import current_run
 from .tool_arguments import arguments_of, fitted, names_alone
 from .verdicts import described, wants_review
 

@@ -18,11 +18,11 @@ from langgraph.errors import GraphBubbleUp
 from placet.digest import digest_of
 from placet.errors import InvalidInput, RetryableError
 
+from ..shared import MODEL_ANSWERED, Breaker, current_run
+from ..waiting import wait
 from .retry import another_model, error_filter
 from .retryable import request_at_fault
-from .shared import MODEL_ANSWERED, Breaker, current_run
 from .tries import reaching_the_store, within
-from .waiting import wait
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from langchain.agents.middleware.types import ModelRequest, ModelResponse
     from langchain_core.language_models import BaseChatModel
 
-    from .shared import Ended, RunContext
+    from ..shared import Ended, RunContext
 
 log = structlog.get_logger("placet")
 

@@ -21,16 +21,16 @@ from langchain_core.tracers.context import register_configure_hook
 
 from placet import errors
 
-from .attempt import LeaseLost, StoreUnavailable
+from ..ledger.attempt import LeaseLost, StoreUnavailable
+from ..shared import CallCount, current_run
+from ..timer import park
+from ..waiting import wait
 from .refused import CallRefused, Reached
-from .shared import CallCount, current_run
-from .timer import park
-from .waiting import wait
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Sequence
 
-    from .shared import Counted, RunContext
+    from ..shared import Counted, RunContext
     from .windows import CallWindow
 
 log = structlog.get_logger("placet")

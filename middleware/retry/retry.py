@@ -12,10 +12,10 @@ from langchain_core.runnables.config import ensure_config
 
 from placet.errors import InvalidInput
 
-from .attempt import call_id_of
-from .declared import declaration_of
+from ..ledger.attempt import call_id_of
+from ..ledger.declared import declaration_of
+from ..shared import MODEL_FAILURE, current_run
 from .retryable import model_may_retry, tool_may_retry
-from .shared import MODEL_FAILURE, current_run
 from .tries import GuardedCall, Tries, aretried, retried
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from langchain_core.tools import BaseTool
     from langgraph.types import Command
 
-    from .shared import RunContext
+    from ..shared import RunContext
 
 PARK_AFTER_SECONDS = 2.0
 MAX_TOTAL_WAIT_SECONDS = 3600.0

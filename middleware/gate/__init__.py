@@ -1,0 +1,1 @@
+"""A person decides about tool calls before they run."""

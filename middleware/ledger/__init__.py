@@ -1,0 +1,1 @@
+"""A tool call that was executed once is not executed again unasked."""

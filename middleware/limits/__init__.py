@@ -1,0 +1,1 @@
+"""Calls of models and tools, counted as they are made."""

@@ -1,0 +1,1 @@
+"""Personal data, masked before it is kept, streamed or shown."""

@@ -1,0 +1,1 @@
+"""Calls that failed: tried again, or another model is asked."""
