@@ -205,3 +205,8 @@ def __getattr__(name: str) -> Any:
         msg = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(msg)
     return getattr(import_module(_HOME[name], __name__), name)
+
+
+def __dir__() -> list[str]:
+    """List the public names, those that are not loaded yet too."""
+    return __all__

@@ -99,6 +99,8 @@ def stack(*parts: Middleware, keep_order: bool = False) -> list[Middleware]:
     Raises:
         InvalidInput: when the order breaks a guarantee; it says which.
     """
+    if any(isinstance(part, list | tuple) for part in parts):
+        raise InvalidInput("stack", "takes middleware one by one, not a list: stack(a, b) or stack(*parts)")
     ordered = list(parts) if keep_order else _recommended(parts)
     if found := problems(ordered):
         raise InvalidInput("stack", "; ".join(found))

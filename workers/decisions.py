@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
@@ -77,6 +79,8 @@ class Answer(_Decision):
 Decision = Annotated[Approve | Edit | Reject | Respond | Answer, Field(discriminator="type")]
 
 _ADAPTER: TypeAdapter[Approve | Edit | Reject | Respond | Answer] = TypeAdapter(Decision)
+_PLACEHOLDER = re.compile(r"\[REDACTED_\w+\]|<\w+_hash:\w+>")
+"""What stands for personal data in the arguments that a reviewer is shown."""
 _ALL_TYPES = (*DECISION_TYPES, "answer")
 _MESSAGES = {"missing": "is required", "extra_forbidden": "is not known here"}
 
@@ -121,7 +125,7 @@ def check_decision(request: ApprovalRequest, decision: Any, *, most_bytes: int =
     issues = _shape_issues(data)
     if data["type"] == "edit":
         data, more = _edited(request, data)
-        issues += more or _undeclared(request, data)
+        issues += more or [*_undeclared(request, data), *_not_shown(request, data)]
     told = {issue["path"] for issue in issues}
     issues += [issue for issue in _schema_issues(request, data) if issue["path"] not in told]
     _refuse(issues)
@@ -160,6 +164,20 @@ def _undeclared(request: ApprovalRequest, edit: dict[str, Any]) -> list[Issue]:
         for name in args
         if name not in declared and name not in given
     ]
+
+
+def _not_shown(request: ApprovalRequest, edit: dict[str, Any]) -> Iterator[Issue]:
+    """Placeholders in an edit that what was shown has not: nothing would be put in their place."""
+    action = edit.get("edited_action")
+    args = action.get("args") if isinstance(action, dict) else None
+    known = set(_PLACEHOLDER.findall(json.dumps(request.args, ensure_ascii=False)))
+    if not known or not isinstance(args, dict):
+        return
+    for name, value in args.items():
+        for found in _PLACEHOLDER.findall(json.dumps(value, ensure_ascii=False)):
+            if found not in known:
+                message = f"{found!r} is no placeholder of this call; there are {', '.join(sorted(known))}"
+                yield _issue(pointer(("edited_action", "args", name)), message)
 
 
 def _read(data: Any, allowed: tuple[str, ...], most_bytes: int = MAX_BYTES) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from typing import Any
 from dotenv import dotenv_values
 
 from .errors import InvalidAgent
+from .settings import Settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,8 +44,11 @@ class Project:
     def enter(self) -> None:
         """Add the directories to `sys.path` and set the variables that the process does not have."""
         sys.path.extend(str(d) for d in self.directories if str(d) not in sys.path)
+        # Placet's own were read before this file was, and by processes that do not read it
+        settings = {f"PLACET_{name.upper()}" for name in Settings.__slots__}
         for name, value in self.env.items():
-            os.environ.setdefault(name, value)
+            if name not in settings:
+                os.environ.setdefault(name, value)
 
 
 def read_project(file: Path) -> Project:

@@ -33,7 +33,9 @@ class Seal:
     def __init__(self, key: str) -> None:
         self._key = key.encode()
         if len(self._key) not in (16, 24, 32):
-            raise InvalidSettings("PLACET_ENCRYPTION_KEY: must be 16, 24 or 32 bytes long")
+            raise InvalidSettings(
+                "PLACET_ENCRYPTION_KEY: must have 16, 24 or 32 bytes, as from openssl rand -hex 16"
+            )
         self._secret = blake2b(self._key, digest_size=32, person=b"placet seal").digest()
         self._cipher(b"")  # says now if the library is not there
 

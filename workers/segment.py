@@ -126,7 +126,7 @@ class Segment:
             finally:
                 events.flush()
         if self._interrupts is None:
-            return self._finished(self._values)
+            return self._finished(self._output(self._values))
         return await self._paused(await self._graph.aget_state(self._config))
 
     def _finished(self, values: Any) -> Finished:
@@ -224,7 +224,7 @@ class Segment:
                 raise ThreadExpired(claim.run.thread_id)  # it has paused once: a new start would do it again
             return await self._begin()  # its worker died before the input was written
         if not state.tasks:  # `next` would not do: it leaves out tasks whose writes are saved
-            return self._finished(self._output(state))  # it ended, and that was not committed
+            return self._finished(self._output(state.values))  # it ended, and that was not committed
         if stop := await due_breakpoint(self._graph, state):
             pause = pause_of(run_id=claim.run.id, agent=claim.run.agent, breakpoint_at=stop)
             approved = {a.interrupt_id for a in claim.answers if a.mode == "static"}
@@ -289,11 +289,12 @@ class Segment:
             reopen_reason=self.masks.text(f"the agent did not take the answer: {error}"),
         )
 
-    def _output(self, state: StateSnapshot) -> Any:
+    def _output(self, values: Any) -> Any:
+        """What the graph's output schema has of its state: not what middleware keeps there for itself."""
         channels = self._graph.output_channels
-        if isinstance(channels, str) or not isinstance(state.values, dict):
-            return state.values
-        return {name: state.values[name] for name in channels if name in state.values}
+        if isinstance(channels, str) or not isinstance(values, dict):
+            return values
+        return {name: values[name] for name in channels if name in values}
 
 
 @dataclass(frozen=True, slots=True)

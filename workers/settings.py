@@ -138,7 +138,9 @@ class Settings:
         if not self.namespace or any(c in self.namespace for c in "{} \n"):
             raise InvalidSettings("PLACET_NAMESPACE: must not be empty or hold braces or white space")
         if self.encryption_key and len(self.encryption_key.encode()) not in (16, 24, 32):
-            raise InvalidSettings("PLACET_ENCRYPTION_KEY: must be 16, 24 or 32 bytes long")
+            raise InvalidSettings(
+                "PLACET_ENCRYPTION_KEY: must have 16, 24 or 32 bytes, as from openssl rand -hex 16"
+            )
         if self.checkpointer not in ("placet", "langgraph-redis") and not _FACTORY.fullmatch(
             self.checkpointer
         ):

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -155,6 +156,25 @@ def test_an_edit_is_neither_both_nor_nothing() -> None:
 def test_without_a_tool_schema_an_edit_may_hold_any_object() -> None:
     assert check_decision(tool_call(schema=None), edit(x=[1])) == edit(x=[1])
     assert "/args" in issues(tool_call(schema=None), {"type": "edit", "args": [1]})
+
+
+@pytest.mark.parametrize(
+    ("text", "refused"),
+    [
+        ("to [REDACTED_EMAIL] and [REDACTED_EMAIL_2]", ""),
+        ("carol@example.net", ""),
+        ("[REDACTED_EMAIL_7]", "'[REDACTED_EMAIL_7]' is no placeholder of this call"),
+        ("[REDACTED_EMIAL]", "there are [REDACTED_EMAIL], [REDACTED_EMAIL_2]"),
+        (["<email_hash:0a1b>"], "'<email_hash:0a1b>' is no placeholder of this call"),
+    ],
+)
+def test_a_placeholder_that_was_not_shown_is_refused(text: Any, refused: str) -> None:
+    shown = {"to": "[REDACTED_EMAIL]", "text": "hi, [REDACTED_EMAIL_2]"}
+    request = replace(tool_call(schema=None), args=shown)
+    if not refused:
+        assert check_decision(request, edit(to=text)) == edit(to=text)
+    else:
+        assert refused in issues(request, edit(to=text))["/edited_action/args/to"]
 
 
 CONSTRUCTOR = {"lc": 2, "type": "constructor", "id": ["os", "system"], "kwargs": {"command": "true"}}

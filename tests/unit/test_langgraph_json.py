@@ -57,6 +57,16 @@ def test_env_from_a_file_or_a_mapping_yields_to_the_process(
     assert sys.path.count(str(tmp_path)) == 1
 
 
+def test_placets_own_settings_are_not_taken_from_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some processes do not read the file, and all have read their settings before."""
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.delenv("PLACET_ENCRYPTION_KEY", raising=False)
+    file = tmp_path / "langgraph.json"
+    file.write_text('{"graphs": {"a": "m:g"}, "env": {"PLACET_ENCRYPTION_KEY": "0123456789abcdef"}}')
+    read_project(file).enter()
+    assert "PLACET_ENCRYPTION_KEY" not in os.environ
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [

@@ -85,6 +85,8 @@ class Codec:
     def load_typed(self, typed: Typed) -> Any:
         """Make a value again."""
         if self._cipher is None:
+            if "+" in typed[0]:
+                raise UnreadableCheckpoint("it is encrypted, and PLACET_ENCRYPTION_KEY is not set")
             return self._load(*typed)
         kind, encrypted, cipher_name = typed[0].partition("+")
         if not encrypted:
@@ -128,7 +130,9 @@ def encrypted(serde: SerializerProtocol, key: str) -> tuple[EncryptedSerializer,
     """
     raw = key.encode()
     if len(raw) not in (16, 24, 32):
-        raise InvalidSettings("PLACET_ENCRYPTION_KEY: must be 16, 24 or 32 bytes long")
+        raise InvalidSettings(
+            "PLACET_ENCRYPTION_KEY: must have 16, 24 or 32 bytes, as from openssl rand -hex 16"
+        )
     try:
         serializer = EncryptedSerializer.from_pycryptodome_aes(serde, key=raw)
     except ImportError:

@@ -19,7 +19,7 @@ _KINDS = (
     exceptions.ReadOnlyError,  # of a replica, after a failover
     OSError,
 )
-_WORDS = ("MISCONF", "BUSY", "NOREPLICAS")  # a disk that cannot be written, a script that goes on
+_WORDS = ("MISCONF", "BUSY ", "NOREPLICAS")  # a disk that cannot be written, a script that goes on
 
 
 def is_outage(error: BaseException | None) -> bool:
