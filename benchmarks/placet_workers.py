@@ -45,7 +45,7 @@ class PlacetWorkers:
     @asynccontextmanager
     async def start(cls, *, redis_url: str, folder: Path, count: int) -> AsyncIterator[PlacetWorkers]:
         """Start them, and stop them at the end."""
-        name = f"bench-{uuid4().hex[:6]}"
+        name = f"b{uuid4().hex[:5]}"  # as long as the default
         settings = Settings(
             redis_url=redis_url, namespace=name, queues=name, config=str(CONFIG), concurrency=500
         )

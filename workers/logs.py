@@ -64,7 +64,10 @@ def mask_logging() -> None:
     def masked(*args: Any, **kwargs: Any) -> logging.LogRecord:
         record = plain(*args, **kwargs)
         if (mask := _mask.get()) is not None:
-            record.msg, record.args = mask(record.getMessage()), ()
+            try:
+                record.msg, record.args = mask(record.getMessage()), ()
+            except (TypeError, ValueError, KeyError) as error:  # whoever logs has made a mistake
+                record.msg, record.args = f"a message that cannot be formatted: {type(error).__name__}", ()
             if record.exc_info:
                 # a formatter takes it for what another one has made
                 record.exc_text = mask(logging.Formatter().formatException(record.exc_info))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import replace
 from hashlib import blake2b
@@ -98,6 +98,8 @@ class Attempt:
             OutcomeUnknown: when it may have run, and is to fail then.
             EarlierToolError: when it ran and failed.
         """
+        for number in self._run.passed(self._call.key):
+            self._skip_failed(await self._mark(number=number))
         record = await self._mark()
         while record.state != "new":
             self._start = record.start
@@ -161,14 +163,22 @@ class Attempt:
             return error.is_of(ns, self._request.tool_call["id"])
         return isinstance(error, GraphInterrupt | GraphDrained) or is_invalid_resume(error)
 
-    async def _mark(self, *, again: int = 0) -> CallRecord:
+    async def _mark(self, *, number: int = 0, again: int = 0) -> CallRecord:
         run = self._run
         try:
-            return await run.shared.start_call(run.run_id, self._call, attempt=self._number, again=again)
+            return await run.shared.start_call(
+                run.run_id, self._call, attempt=number or self._number, again=again
+            )
         except errors.LeaseLost as error:
             raise LeaseLost(error.thread_id) from error
         except errors.StoreUnavailable as error:
             raise StoreUnavailable(str(error)) from error
+
+    def _skip_failed(self, record: CallRecord) -> None:
+        """Take from LangGraph's counters what a failed attempt took before the node was entered again."""
+        if record.state == "failed":
+            with suppress(errors.UnreadableCheckpoint):
+                skip(self._request.runtime.config, self._codec.load(record.payload, iter(()))[1])
 
     def _stored(self, record: CallRecord) -> Any:
         """Return the result that is stored, or raise the error; None if it cannot be read any more."""

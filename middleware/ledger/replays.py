@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
 
 _SCRATCHPAD = "__pregel_scratchpad"
+_SEND, _RESUME = "__pregel_send", "__resume__"
 _COUNTERS = ("interrupt_counter", "subgraph_counter")
 
 
@@ -50,10 +51,16 @@ def counted(config: RunnableConfig) -> Iterator[list[int]]:
 
 def skip(config: RunnableConfig, taken: list[int]) -> None:
     """Take from the counters what an execution took that is not repeated."""
-    scratchpad = config.get("configurable", {}).get(_SCRATCHPAD)
-    for name, times in zip(_COUNTERS, taken, strict=True):
-        for _ in range(times if scratchpad is not None else 0):
-            getattr(scratchpad, name)()
+    configurable = config.get("configurable", {})
+    if (scratchpad := configurable.get(_SCRATCHPAD)) is None:
+        return
+    interrupts, subgraphs = taken
+    for _ in range(subgraphs):
+        scratchpad.subgraph_counter()
+    last = [scratchpad.interrupt_counter() for _ in range(interrupts)][-1:]
+    if last and scratchpad.resume and (send := configurable.get(_SEND)) is not None:
+        # as `interrupt` does when it returns them: else the next one to be asked would lose them
+        send([(_RESUME, scratchpad.resume[: last[0] + 1])])
 
 
 def earlier_error(type_name: str, message: str) -> EarlierToolError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from .detectors import Detector
 
 Strategy = Literal["block", "redact", "mask", "hash"]
+_ESCAPED = re.compile(r"\\[nrtbf]")
 _LEAST_DIGITS = 12
 """Digits of a number that is looked at: what is shorter is an amount or a count."""
 
@@ -47,7 +49,13 @@ class Rule:
 
     def matches(self, text: str) -> list[PIIMatch]:
         """What it finds, in order, disjoint."""
-        return disjoint(text, self.detector(text)) if text else []
+        if not text:
+            return []
+        found = list(self.detector(text))
+        if "\\" in text:
+            # in JSON or a `repr` a new line is written as a backslash and an n, which would begin a word
+            found += self.detector(_ESCAPED.sub("  ", text))
+        return disjoint(text, found)
 
     def replacement(self, match: PIIMatch) -> str:
         """What stands for a match; where the rule blocks, what it would with `redact`."""

@@ -50,6 +50,7 @@ class RunContext:
     guarded: bool = False
     """Whether something else than the middleware puts every tool call through the ledger."""
     _attempts: dict[str, _Attempts] = field(default_factory=dict)
+    _passed: dict[str, range] = field(default_factory=dict)
     _ends: dict[str, int] = field(default_factory=dict)
     _running: set[asyncio.Future[None]] = field(default_factory=set)
 
@@ -78,10 +79,16 @@ class RunContext:
 
     def pass_over(self, key: str, runtime: object, attempts: int) -> None:
         """Let the next attempt at a call be the one after these, which failed elsewhere."""
-        if attempts > self.attempts_at(key):
+        behind = self.attempts_at(key)
+        if attempts > behind:
             self._attempts[key] = _Attempts(
                 runtime=ref(runtime), current=attempts, next_execution=attempts + 1
             )
+            self._passed[key] = range(behind + 1, attempts + 1)
+
+    def passed(self, key: str) -> range:
+        """The attempts at a call that were passed over, asked for once."""
+        return self._passed.pop(key, range(0))
 
     def ends_of(self, key: str) -> int:
         """How often something came to its end while the run was under way here."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from langchain.agents.middleware import pii as stock
 
-from placet.middleware import detect_ip, detect_secret
+from placet.middleware import PIIMiddleware, detect_ip, detect_secret
 from placet.middleware.pii.detectors import OWN, detect_email, detect_url, detector_of, disjoint
 
 if TYPE_CHECKING:
@@ -98,3 +99,18 @@ def test_a_detector_is_a_function_a_text_or_a_pattern() -> None:
 def test_matches_that_overlap_leave_nothing_of_either() -> None:
     matches = [{"type": "a", "start": 0, "end": 4}, {"type": "b", "start": 2, "end": 9}]
     assert found(disjoint("0123456789", matches)) == ["012345678"]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind", ["secret", "credit_card", "email"])
+@pytest.mark.parametrize("escape", ["\n", "\t", "\r\n"])
+def test_what_stands_behind_an_escape_in_json_is_found(kind: str, escape: str) -> None:
+    """Results and errors are often JSON or a `repr`, in which a new line ends in a letter."""
+    value = {
+        "secret": "sk-test4711aaaaaaaaaaaaaaaa",
+        "credit_card": "4532015112830366",
+        "email": "ann@example.com",
+    }[kind]
+    rule = PIIMiddleware(kind).rule
+    for text in (json.dumps({"a": f"key:{escape}{value}"}), repr(f"key:{escape}{value}")):
+        assert value not in rule.apply(text)
+        assert "key:" in rule.apply(text)

@@ -392,3 +392,40 @@ async def test_a_store_that_refuses_is_no_failure_of_the_tool(refusal: Exception
     with pytest.raises(type(refusal)):
         await driver.go(HELLO)
     assert world.done == 0
+
+
+@pytest.mark.parametrize("seconds", [0, 10])
+async def test_each_attempt_has_its_own_question_and_its_own_subagent(clock: Clock, seconds: int) -> None:
+    """LangGraph tells both by their position: attempts before the pause count, wherever they were made."""
+    asked: list[Any] = []
+    prompts: list[str] = []
+    attempt = 0
+    model = ScriptedModel(script=[lambda messages: f"did {messages[-1].text}"])
+    helper = create_agent(model, [])
+
+    @tool
+    @idempotent
+    async def charge() -> str:
+        """Charge."""
+        nonlocal attempt
+        number = attempt
+        out = await helper.ainvoke({"messages": [{"role": "user", "content": f"attempt {number}"}]})
+        prompts.append(out["messages"][-1].text)
+        asked.append((number, interrupt(f"charge {number}?")))
+        attempt += 1
+        if attempt < 3:
+            raise ConnectionError("down")
+        return "charged"
+
+    driver = drive(charge, middleware=[retry(initial_delay=seconds, backoff_factor=1, jitter=False)])
+    messages = await driver.go(HELLO)
+    for number in range(3):
+        (question,) = driver.waiting
+        assert question.value == f"charge {number}?"
+        messages = await driver.go(Command(resume={question.id: f"answer {number}"}))
+        while driver.waiting and isinstance(driver.waiting[0].value, dict):
+            clock.move(seconds)
+            messages = await driver.go()
+    assert result(messages).text == "charged"
+    assert asked == [(number, f"answer {number}") for number in range(3)]
+    assert set(prompts) == {f"did attempt {number}" for number in range(3)}
