@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
+from amqp.exceptions import NotFound
 from kombu import Connection
 from redis import Redis
 
@@ -96,7 +97,10 @@ class RabbitBroker:
 
     def waiting(self, queue: str) -> int:
         with self._channel() as channel:
-            return int(channel.queue_declare(queue, passive=True).message_count)
+            try:
+                return int(channel.queue_declare(queue, passive=True).message_count)
+            except NotFound:  # whoever sends first makes it
+                return 0
 
     def delete(self, queue: str) -> None:
         with self._channel() as channel:
