@@ -165,7 +165,7 @@ async def test_hostile_data_is_plain_in_a_tools_arguments_and_its_artifact(
     (effect,) = fleet.effects("carry")
     assert effect.args == edited
     values = (await placet.state(run.thread_id))["values"]
-    assert values == run.result
+    assert run.result == {"messages": values["messages"]}  # the gate's own keys are in the state alone
     human, _, result, _ = values["messages"]
     assert human["additional_kwargs"] == {"note": HOSTILE}
     assert result["artifact"] == [HOSTILE]
