@@ -75,6 +75,13 @@ Script = Sequence[Reply] | Callable[[WireRequest], Reply]
 """Replies in turn, the last one again and again, or a function that is called in the server's threads."""
 
 
+class _Server(ThreadingHTTPServer):
+    """With room for many who connect at once: the library's own, for five, refuses the others."""
+
+    request_queue_size = 512
+    daemon_threads = True
+
+
 class WireServer:
     """Serves within its `with`; `script` may be set anew at any time, `requests` is all that was asked."""
 
@@ -88,8 +95,7 @@ class WireServer:
         class Handler(_Handler):
             wire = owner
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
+        self._server = _Server(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
 
