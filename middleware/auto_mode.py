@@ -11,7 +11,7 @@ from langchain.agents.middleware.auto_mode import _DEFAULT_INSTRUCTIONS, _AutoMo
 from placet.json_values import canonical, shown
 
 from .ledger.attempt import call_id_of
-from .retry.tries import reaching_the_store
+from .reach import reaching_the_store
 from .shared import current_run
 from .waiting import wait
 

@@ -20,6 +20,7 @@ from placet.json_values import canonical, shown
 from ..calling import message_of
 from ..limits.refused import CallRefused, LimitExceeded
 from ..pii.masked_calls import MaskedCall
+from ..reach import StoreUnavailable, reaching_the_store
 from ..shared import CallId
 from .declared import UnknownCall
 from .replays import counted, earlier_error, skip
@@ -39,15 +40,6 @@ log = structlog.get_logger("placet")
 MOST_RESULT_BYTES = 4 * 1024 * 1024
 """Of a result that is kept; a larger one's call is unknown if it is executed a second time."""
 _MOST_ERROR_TEXT = 10_000
-
-
-# what is a GraphBubbleUp too passes all middleware: none retries it, or makes a tool's answer of it
-class LeaseLost(errors.LeaseLost, GraphBubbleUp):
-    """Raised when the run is another worker's: the tool does not start, or its result does not count."""
-
-
-class StoreUnavailable(errors.StoreUnavailable, GraphBubbleUp):
-    """Raised when the shared state does not answer: the tool does not start."""
 
 
 unsafe_retry: ContextVar[Callable[[Exception], bool] | None] = ContextVar("placet_unsafe_retry", default=None)
@@ -165,14 +157,10 @@ class Attempt:
 
     async def _mark(self, *, number: int = 0, again: int = 0) -> CallRecord:
         run = self._run
-        try:
+        with reaching_the_store():
             return await run.shared.start_call(
                 run.run_id, self._call, attempt=number or self._number, again=again
             )
-        except errors.LeaseLost as error:
-            raise LeaseLost(error.thread_id) from error
-        except errors.StoreUnavailable as error:
-            raise StoreUnavailable(str(error)) from error
 
     def _skip_failed(self, record: CallRecord) -> None:
         """Take from LangGraph's counters what a failed attempt took before the node was entered again."""
@@ -254,10 +242,9 @@ class Attempt:
     async def _told(self, change: Awaitable[None]) -> None:
         """Tell the store after the fact: while it is away, the run goes on as far as it can."""
         try:
-            await change
-        except errors.LeaseLost as error:
-            raise LeaseLost(error.thread_id) from error
-        except errors.StoreUnavailable as error:
+            with reaching_the_store():
+                await change
+        except StoreUnavailable as error:
             log.warning("call.not_stored", tool=self._call.tool, reason=str(error))
 
 

@@ -19,9 +19,7 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.runnables.config import ensure_config
 from langchain_core.tracers.context import register_configure_hook
 
-from placet import errors
-
-from ..ledger.attempt import LeaseLost, StoreUnavailable
+from ..reach import reaching_the_store
 from ..shared import CallCount, current_run
 from ..timer import park
 from ..waiting import wait
@@ -141,15 +139,11 @@ class _Meter(BaseCallbackHandler):
         ns = ensure_config().get("configurable", {}).get("checkpoint_ns", "")
         waiter = f"{self.run.run_id}|{ns}|{tool_call_id or ''}"
         shared = self.run.shared
-        try:
+        with reaching_the_store():
             counted = wait(
                 shared.count_call(self.run.run_id, counts, thread_id=current_thread(self.run), waiter=waiter),
                 shared.loop,
             )
-        except errors.LeaseLost as error:
-            raise LeaseLost(error.thread_id) from error
-        except errors.StoreUnavailable as error:
-            raise StoreUnavailable(str(error)) from error
         if counted.state == "waits":
             log.info("call.parked", limits=[limit.name for limit in limits], due=counted.due_ms)
             park(self.run.run_id, key=waiter, due_ms=counted.due_ms)

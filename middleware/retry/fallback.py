@@ -18,11 +18,12 @@ from langgraph.errors import GraphBubbleUp
 from placet.digest import digest_of
 from placet.errors import InvalidInput, RetryableError
 
+from ..reach import reaching_the_store
 from ..shared import MODEL_ANSWERED, Breaker, current_run
 from ..waiting import wait
 from .retry import another_model, error_filter
 from .retryable import request_at_fault
-from .tries import reaching_the_store, within
+from .tries import within
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Sequence

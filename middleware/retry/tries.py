@@ -16,7 +16,8 @@ from langgraph.errors import GraphBubbleUp
 from placet import errors
 from placet.json_values import canonical
 
-from ..ledger.attempt import LeaseLost, StoreUnavailable, unsafe_retry
+from ..ledger.attempt import unsafe_retry
+from ..reach import reaching_the_store
 from ..timer import park
 from ..waiting import wait
 from .retryable import retry_after_seconds
@@ -76,17 +77,6 @@ def within(part: str) -> Iterator[None]:
 def key_of(*parts: str) -> str:
     """Name something inside the attempts that are under way."""
     return blake2b(canonical([*_scope.get(), *parts]), digest_size=12, person=b"placet.try").hexdigest()
-
-
-@contextmanager
-def reaching_the_store() -> Iterator[None]:
-    """Let a refusal of the store pass all middleware."""
-    try:
-        yield
-    except errors.LeaseLost as error:
-        raise LeaseLost(error.thread_id) from error
-    except errors.StoreUnavailable as error:
-        raise StoreUnavailable(str(error)) from error
 
 
 class Tries:
