@@ -137,6 +137,16 @@ class ChangedSinceSeen(Conflict):
         self.approval_id = approval_id
 
 
+class NotAllowed(PermanentError):
+    """Raised when a reviewer may not decide on a request; `why` says what is in the way."""
+
+    def __init__(self, approval_id: str, reviewer: str, why: str) -> None:
+        super().__init__(f"{reviewer} may not decide on approval {approval_id}: {why}")
+        self.approval_id = approval_id
+        self.reviewer = reviewer
+        self.why = why
+
+
 class InvalidDecision(PermanentError):
     """Raised when a decision does not fit its request; nothing was saved, `issues` say why."""
 

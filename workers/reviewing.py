@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from .approval_watch import ApprovalWatch
 from .caller_input import check_decisions, check_filters, check_one_of, checked_id, checked_whole
 from .errors import Conflict, InvalidDecision
+from .reviewers import Reviewers
 from .state.approval_stream import ApprovalStream
 from .state.approvals import Approvals, ApprovalStatus, CheckedDecision
 from .state.runs import Runs
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from .dispatch import Dispatcher
     from .errors import Issue
+    from .reviewers import Reviewer
     from .state.approvals import Approval
     from .state.connection import Connection
 
@@ -31,6 +33,7 @@ class Reviewing:
         self._dispatcher = dispatcher
         self._runs = Runs(connection)
         self._approvals = Approvals(connection)
+        self._reviewers = Reviewers(connection.settings.reviewers)
         self._watch = ApprovalWatch(approvals=self._approvals, stream=ApprovalStream(connection))
 
     async def approvals(
@@ -76,6 +79,22 @@ class Reviewing:
                 if status in (None, approval.status):
                     yield approval
 
+    async def reviewer(self, name: str) -> Reviewer | None:
+        """Find who a reviewer's id or an identity (`slack:U024BE7LH`) stands for; None if nobody.
+
+        Raises:
+            InvalidSettings: when what `PLACET_REVIEWERS` names cannot be used.
+        """
+        return await self._reviewers.find(checked_id("name", name))
+
+    async def may_decide(self, approval: Approval, *, reviewer: str) -> Reviewer:
+        """Find out whether a reviewer may decide on a request, and as whom.
+
+        Raises:
+            NotAllowed: when not; it says why.
+        """
+        return await self._reviewers.allowed(checked_id("reviewer", reviewer), approval)
+
     async def decide(
         self, approval_id: str, decision: Mapping[str, Any], *, reviewer: str, seen: str | None = None
     ) -> Approval:
@@ -86,7 +105,8 @@ class Reviewing:
             decision: `{"type": "approve"}`, `{"type": "edit", "edited_action": {"name": …, "args": …}}`,
                 `{"type": "reject", "message": …}`, `{"type": "respond", "message": …}`, or
                 `{"type": "answer", "value": …}` to a question.
-            reviewer: Who decides.
+            reviewer: Who decides: a reviewer's id (`alice`), or an identity (`slack:U024BE7LH`). Where
+                `PLACET_REVIEWERS` says who reviewers are, it must be one of them.
             seen: Digest of the request as it was shown.
 
         Raises:
@@ -94,6 +114,7 @@ class Reviewing:
             AlreadyDecided: when someone was faster; it says who.
             NotPending: when it is expired, superseded or cancelled.
             ChangedSinceSeen: when `seen` is not the request's digest.
+            NotAllowed: when the reviewer is none, or the request's policy keeps it for others.
             ThreadExpired: when the run's checkpoints are gone; it has ended as `error`.
             InvalidDecision: when the decision does not fit; `issues` say where and why. Nothing was saved.
         """
@@ -116,8 +137,10 @@ class Reviewing:
         most_bytes = self._connection.settings.max_decision_bytes
         checked: list[CheckedDecision] = []
         issues: list[Issue] = []
+        decided_by = reviewer
         for approval_id, decision in decisions.items():
             approval = await self._approvals.get(approval_id)
+            decided_by = (await self._reviewers.allowed(reviewer, approval)).id
             check_open(approval, (seen or {}).get(approval_id))
             try:
                 fits = check_decision(approval, decision, most_bytes=most_bytes)
@@ -130,7 +153,7 @@ class Reviewing:
                 )
         if issues:
             raise InvalidDecision(issues)
-        self._dispatcher.send(await self._approvals.decide(checked, reviewer=reviewer))
+        self._dispatcher.send(await self._approvals.decide(checked, reviewer=decided_by))
         return [await self._approvals.get(one.approval_id) for one in checked]
 
     async def resume(self, run_id: str, resume: Any, *, reviewer: str) -> list[Approval]:
