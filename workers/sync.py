@@ -64,6 +64,8 @@ class PlacetSync:
     delete_thread = _waiting(Placet.delete_thread)
     approvals = _waiting(Placet.approvals)
     approval = _waiting(Placet.approval)
+    reviewer = _waiting(Placet.reviewer)
+    may_decide = _waiting(Placet.may_decide)
     watch_approvals = _walking(Placet.watch_approvals)
     decide = _waiting(Placet.decide)
     decide_many = _waiting(Placet.decide_many)
