@@ -48,8 +48,8 @@ class AutoModeMiddleware(stock.AutoModeMiddleware):
     ) -> None:
         if criteria is None:
             criteria = _AutoModeConfig.model_fields["criteria"].default
-        self._named = tool_names(tools)
         super().__init__(tools=tools, instructions=instructions, criteria=criteria, classifier=classifier)
+        self._named = tool_names(tools)
 
     @property
     def named_tools(self) -> list[NamedTool]:

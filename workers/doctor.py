@@ -17,9 +17,10 @@ from rich.text import Text
 from .errors import InvalidSettings, PlacetError
 from .logs import configure_logs
 from .output import NO_SERVER, STYLES, console, plain, print_json
+from .sealing import seal_of
 from .settings import Settings
 from .state.keys import Keys
-from .state.workers import workers_seen
+from .state.workers import key_doubt, workers_seen
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -93,6 +94,8 @@ async def _checks() -> AsyncIterator[Check]:
             yield _persistence(info)
             seen = await workers_seen(client, Keys(settings.namespace))
             yield _workers(seen, settings)
+            if doubt := _key_doubt(seen, settings):
+                yield doubt
             if lost := sorted({span for one in seen for span in one.writes_lost}):
                 yield _writes_lost(lost)
             if waiting := await _unmatched(client, settings):
@@ -194,6 +197,14 @@ def _workers(seen: list[WorkerSeen], settings: Settings) -> Check:
         return Check(name="workers", status="ok", found=found)
     advice = "start one: placet worker (or placet dev on your own machine)"
     return Check(name="workers", status="warn", found=found, advice=advice)
+
+
+def _key_doubt(seen: list[WorkerSeen], settings: Settings) -> Check | None:
+    alive = [one for one in seen if one.alive(reconcile_seconds=settings.reconcile_seconds)]
+    if not (found := key_doubt(alive, seal_of(settings.encryption_key))):
+        return None
+    advice = "give clients, reviewers and workers the same PLACET_ENCRYPTION_KEY"
+    return Check(name="encryption", status="warn", found=found, advice=advice)
 
 
 async def _unmatched(client: redis.asyncio.Redis, settings: Settings) -> Check | None:

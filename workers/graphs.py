@@ -201,4 +201,6 @@ def _import_file(name: str, path: Path) -> ModuleType:
 
 def _one_line(error: BaseException) -> str:
     text = " ".join(str(error).split())
+    if isinstance(error, AssertionError) and "duplicate middleware" in text:  # all that LangChain says of it
+        text += " Two have one name; limits and retries take a name=… of their own"
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from langchain.agents.middleware import ToolErrorMiddleware
@@ -12,6 +11,7 @@ from placet.middleware.named_tools import DynamicTool, NamesTools, named
 from .errors import InvalidAgent
 from .fingerprint import levels
 from .gates import middleware_of, tool_nodes
+from .spelling import meant
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -33,8 +33,7 @@ def check_named_tools(graph: Graph) -> None:
         for one in _named(middleware):
             known = everywhere if one.inside else own
             if one.name not in known and not isinstance(one.name, DynamicTool):
-                meant = get_close_matches(one.name, known, n=1)
-                hint = f", did you mean {meant[0]!r}?" if meant else ";"
+                hint = meant(one.name, known) or ";"
                 raise InvalidAgent(
                     f"{middleware.name}: {one.where}: the agent has no such tool as {one.name!r}{hint} it has"
                     f" {', '.join(known) or 'none'} (one that is registered while it runs is named"

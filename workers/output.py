@@ -217,7 +217,7 @@ def run_details(run: Run, *, waits_for: Iterable[Approval] = ()) -> Table:
 
 def approval_details(approval: Approval, *, commands: bool = True) -> Table:
     """A request as a reviewer needs it, with the commands that decide it while it is pending."""
-    shown: dict[str, Any] = {"approval": approval.id, "status": approval.status}
+    shown: dict[str, Any] = {"approval": approval.id, "kind": approval.kind, "status": approval.status}
     if approval.reason:
         shown["reason"] = approval.reason
     if approval.incompatible:

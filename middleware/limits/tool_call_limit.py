@@ -16,6 +16,7 @@ from ..shared import current_run
 from ..waiting import wait
 from .meter import Limit, alimited, counts_of, current_thread, limited
 from .refused import LimitExceeded
+from .windows import windows_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -87,13 +88,13 @@ class ToolCallLimitMiddleware(stock.ToolCallLimitMiddleware[Any, Any]):
         windows: Sequence[CallWindow] = (),
         name: str | None = None,
     ) -> None:
-        only_windows = bool(windows) and thread_limit is None and run_limit is None
+        self.windows = windows_of(windows, thread_limit, run_limit)
+        only_windows = thread_limit is None and run_limit is None
         # LangChain's wants one of its own two limits
         first = 0 if only_windows else run_limit
         given: dict[str, Any] = {"tool_name": tool_name, "thread_limit": thread_limit}
         super().__init__(run_limit=first, exit_behavior=exit_behavior, **given)
         self.run_limit = run_limit
-        self.windows = tuple(windows)
         self._name = name
 
     @property

@@ -136,7 +136,8 @@ def test_an_edit_shows_what_was_asked_and_what_was_decided() -> None:
     edited = an_approval(status="decided", decision=decision, decided_by="alice", decided_at=NOW)
     lines = printed(approval_details(edited)).splitlines()
     labels = [line.split()[0] for line in lines if not line.startswith(" ")]
-    assert labels[3:5] == ["asked", "agent"]
+    assert labels[:3] == ["approval", "kind", "status"]
+    assert labels[4:6] == ["asked", "agent"]
     assert labels[-4:] == ["decided", "decision", "by", "outcome"]
     assert "edit -> amount=21.0" in printed(approvals_table([edited]))
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..compact import compact_json
+from ..sealing import MARK, is_sealed
 from .approvals import decision_of, request_record
 from .connection import wake_ups
 from .ledger import last_attempts
@@ -60,6 +61,8 @@ class Claim:
     """The run that left the thread so: its ledger knows of the calls that were cut off."""
     rollback: tuple[str, ...] = ()
     """Runs whose checkpoints are to go before this one begins."""
+    unsealed: bool = False
+    """Whether it begins with an input that stands in clear, though this process has a key."""
 
 
 class Leases:
@@ -94,6 +97,7 @@ class Leases:
             repair=repair.decode(),
             repair_run=repair_run.decode(),
             rollback=tuple(json.loads(rollback)),
+            unsealed=self._c.seal is not None and not is_sealed(record.get(b"input", MARK.encode()).decode()),
         )
         return claim, "claimed", wake_ups(reply)
 
