@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, get_args
 
 import pytest
+from records import NOW, an_approval
 from rich.console import Console
 
 from placet.cli_approvals import decided
@@ -24,41 +25,7 @@ from placet.output import (
     run_details,
     runs_table,
 )
-from placet.state.approvals import Approval
 from placet.state.runs import Run, RunStatus
-
-NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)
-
-
-def an_approval(**changes: Any) -> Approval:
-    fields: dict[str, Any] = {
-        "id": "ap-1",
-        "interrupt_id": "i-1",
-        "index": 0,
-        "count": 1,
-        "kind": "tool_call",
-        "mode": "batched",
-        "tool": "refund",
-        "args": {"order": "A-17", "amount": 42.0},
-        "tool_call_id": "c-1",
-        "description": "",
-        "value": None,
-        "allowed": ("approve", "edit", "reject"),
-        "response_schema": None,
-        "digest": "abc",
-        "run_id": "r-1",
-        "thread_id": "t-1",
-        "agent": "support",
-        "principal": None,
-        "status": "pending",
-        "reason": "",
-        "outcome": "none",
-        "decision": None,
-        "decided_by": None,
-        "created_at": NOW,
-        "decided_at": None,
-    }
-    return Approval(**fields | changes)
 
 
 def a_run(**changes: Any) -> Run:
