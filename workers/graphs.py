@@ -29,9 +29,9 @@ from .digest import digest_of
 from .errors import InvalidAgent, UnknownAgent
 from .factories import Factory, Graph, as_graph
 from .fingerprint import fingerprint, levels
-from .gates import check_gates
 from .langgraph_json import AgentSource, read_project
 from .masks import check_masks
+from .named_tools import check_named_tools
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -132,9 +132,9 @@ class Agents:
         return attached
 
     def _look(self, name: str, graph: Graph) -> None:
-        """Refuse gates and masks that would not do what they say; warn of what is going to be replaced."""
+        """Refuse middleware that would not do what it says; warn of what is going to be replaced."""
         for level in levels(graph):
-            check_gates(level)
+            check_named_tools(level)
             check_masks(level)
         own: list[object] = []
         if isinstance(graph.checkpointer, BaseCheckpointSaver):

@@ -11,6 +11,7 @@ from langchain.agents.middleware import AgentMiddleware
 from placet.errors import NoRun
 
 from ..gate.approved import check_permitted
+from ..named_tools import NamedTool
 from ..shared import current_run
 from ..waiting import wait
 from .attempt import Attempt
@@ -60,6 +61,12 @@ class ToolLedgerMiddleware(AgentMiddleware[Any, Any, Any]):
             Declaration(on_unknown=by_name.get(name, "ask"), verify=verify.get(name))  # refuses what is wrong
         self._on_unknown = by_name
         self._verify = verify
+
+    @property
+    def named_tools(self) -> list[NamedTool]:
+        """The tools of which it says something by name."""
+        given = (("on_unknown", self._on_unknown), ("verify", self._verify))
+        return [NamedTool(f"{field}[{name!r}]", name) for field, names in given for name in names]
 
     def declaration(self, tool: BaseTool) -> Declaration:
         """What holds for a tool."""

@@ -11,6 +11,7 @@ from typing_extensions import override
 
 from placet.errors import NoRun
 
+from ..named_tools import NamedTool
 from ..shared import current_run
 from ..waiting import wait
 from .meter import Limit, alimited, counts_of, current_thread, limited
@@ -99,6 +100,11 @@ class ToolCallLimitMiddleware(stock.ToolCallLimitMiddleware[Any, Any]):
     def name(self) -> str:
         """What its counts are kept under."""
         return self._name or super().name
+
+    @property
+    def named_tools(self) -> list[NamedTool]:
+        """The tool that it counts, if not all; agents inside the agent's tools count too."""
+        return [] if self.tool_name is None else [NamedTool("tool_name", self.tool_name, inside=True)]
 
     @hook_config(can_jump_to=["end"])
     @override

@@ -76,6 +76,19 @@ async def test_an_agent_of_a_factory() -> None:
     ]
 
 
+async def test_an_agent_that_would_not_start(tmp_path: Path) -> None:
+    wrong = "create_agent(scripted, middleware=[ToolRetryMiddleware(tools=['serach']), TodoListMiddleware()])"
+    code = f"from placet.middleware import ToolRetryMiddleware\nwrong = {wrong}\n"
+    (tmp_path / "doctored.py").write_text(AGENTS + code)
+    (tmp_path / "langgraph.json").write_text(json.dumps({"graphs": {"wrong": "./doctored.py:wrong"}}))
+    (line,) = await lines("wrong")
+    assert line.startswith("fail agent: ")
+    assert (
+        "graphs.wrong: InvalidAgent: ToolRetryMiddleware: tools: the agent has no such tool as 'serach'"
+        in line
+    )
+
+
 async def test_a_graph_that_is_no_agent_and_one_that_is_not_there() -> None:
     assert await lines("plain") == ["ok agent: plain was not made with create_agent"]
     (line,) = await lines("none")
