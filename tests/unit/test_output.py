@@ -25,6 +25,7 @@ from placet.output import (
     run_details,
     runs_table,
 )
+from placet.state.cards import PostedCard
 from placet.state.runs import Run, RunStatus
 
 
@@ -45,6 +46,19 @@ def printed(renderable: object) -> str:
     out = io.StringIO()
     Console(file=out, width=200).print(renderable)
     return out.getvalue()
+
+
+def test_a_request_tells_where_it_is_shown_and_what_could_not_be_delivered() -> None:
+    cards = [
+        PostedCard(channel="slack", destination="C1", reference="1.2"),
+        PostedCard(channel="slack", destination="C2", number=2, tries=3, error="no such channel", due_ms=1),
+        PostedCard(channel="slack", destination="C3", reference="1.3", tries=1, error="busy", due_ms=1),
+    ]
+    shown = printed(approval_details(an_approval(), cards=cards))
+    assert "slack:C1 posted" in shown
+    assert "slack:C2 (reminder 2) not posted after 3 tries: no such channel; again at " in shown
+    assert "slack:C3 not up to date after 1 tries: busy" in shown
+    assert "cards" not in printed(approval_details(an_approval()))
 
 
 def test_a_call_is_one_line() -> None:
