@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
+from .errors import NotFound
+
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
@@ -32,13 +34,14 @@ class ApprovalWatch:
         while True:
             position, told = await self._stream.after(position, block_ms=BLOCK_MS)
             for approval_id, then in told.items():
-                approval = await self._approvals.get(approval_id)
-                if approval.status != then or seen.get(approval_id) == approval:
-                    continue  # what it became meanwhile is told by an entry to come, or was told
-                seen[approval_id] = approval
-                yield approval
-                if approval.status != "pending":
-                    del seen[approval_id]
+                now = await self._as_told(approval_id, then)
+                if now is None or seen.get(approval_id) == now:
+                    continue
+                yield now
+                if now.status == "pending":
+                    seen[approval_id] = now
+                else:
+                    seen.pop(approval_id, None)
 
     async def shared(self, group: str) -> AsyncGenerator[Approval]:
         """Yield changes that no other watcher of the group gets, unless this one dies over them."""
@@ -47,8 +50,16 @@ class ApprovalWatch:
         while True:
             entries, told = await self._stream.share(group, member, block_ms=BLOCK_MS)
             for approval_id, then in told.items():
-                approval = await self._approvals.get(approval_id)
-                if approval.status == then:
+                approval = await self._as_told(approval_id, then)
+                if approval is not None:
                     yield approval
             if entries:
                 await self._stream.took(group, entries)
+
+    async def _as_told(self, approval_id: str, then: str | None) -> Approval | None:
+        """Read a request; None where another entry tells what it became meanwhile, or it is there no more."""
+        try:
+            approval = await self._approvals.get(approval_id)
+        except NotFound:
+            return None
+        return approval if then in (None, approval.status) else None

@@ -17,6 +17,7 @@ from rich.text import Text
 from .errors import InvalidSettings, PlacetError
 from .logs import configure_logs
 from .output import NO_SERVER, STYLES, console, plain, print_json
+from .reviewers import Reviewers
 from .sealing import seal_of
 from .settings import Settings
 from .state.keys import Keys
@@ -100,6 +101,8 @@ async def _checks() -> AsyncIterator[Check]:
                 yield _writes_lost(lost)
             if waiting := await _unmatched(client, settings):
                 yield waiting
+    if settings.reviewers:
+        yield _reviewers(settings)
     if settings.checkpointer != "placet":
         yield await _checkpointer(settings)
     yield await asyncio.to_thread(_broker, settings)
@@ -130,6 +133,15 @@ def _client(settings: Settings) -> redis.asyncio.Redis:
         socket_connect_timeout=_TIMEOUT_SECONDS,
         socket_timeout=_TIMEOUT_SECONDS,
     )
+
+
+def _reviewers(settings: Settings) -> Check:
+    try:
+        Reviewers(settings.reviewers).check()
+    except InvalidSettings as error:
+        advice = "nobody can decide anything like this"
+        return Check(name="reviewers", status="fail", found=str(error), advice=advice)
+    return Check(name="reviewers", status="ok", found=f"as {settings.reviewers} says")
 
 
 def _version(settings: Settings, info: dict[str, Any]) -> Check:

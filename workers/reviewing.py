@@ -11,6 +11,7 @@ from .errors import Conflict, InvalidDecision
 from .reviewers import Reviewers
 from .state.approval_stream import ApprovalStream
 from .state.approvals import Approvals, ApprovalStatus, CheckedDecision
+from .state.cards import Cards
 from .state.runs import Runs
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from .errors import Issue
     from .reviewers import Reviewer
     from .state.approvals import Approval
+    from .state.cards import PostedCard
     from .state.connection import Connection
 
 _APPROVAL_STATUSES = (None, *get_args(ApprovalStatus))
@@ -33,6 +35,7 @@ class Reviewing:
         self._dispatcher = dispatcher
         self._runs = Runs(connection)
         self._approvals = Approvals(connection)
+        self._cards = Cards(connection)
         self._reviewers = Reviewers(connection.settings.reviewers)
         self._watch = ApprovalWatch(approvals=self._approvals, stream=ApprovalStream(connection))
 
@@ -78,6 +81,11 @@ class Reviewing:
             async for approval in changes:
                 if status in (None, approval.status):
                     yield approval
+
+    async def cards(self, approval_id: str) -> list[PostedCard]:
+        """Where a request is shown on chat platforms, and what could not be delivered there."""
+        found = await self._cards.of(checked_id("approval_id", approval_id))
+        return sorted(found, key=lambda card: card.place)
 
     async def reviewer(self, name: str) -> Reviewer | None:
         """Find who a reviewer's id or an identity (`slack:U024BE7LH`) stands for; None if nobody.

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
+import sys
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, TypeVar
+from pathlib import Path
+from typing import Any, TypeVar
 
 import yaml
 from pydantic import BaseModel, ValidationError
 
 from .errors import InvalidSettings
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _FUNCTION = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
 
@@ -31,6 +30,8 @@ def load_function(source: str, setting: str) -> Any:
         InvalidSettings: when it is not there, or cannot be called.
     """
     module, _, name = source.partition(":")
+    if (here := str(Path.cwd())) not in sys.path:
+        sys.path.append(here)  # as uvicorn and celery do
     try:
         found = getattr(import_module(module), name)
     except (ImportError, AttributeError) as error:

@@ -64,6 +64,7 @@ class PlacetSync:
     delete_thread = _waiting(Placet.delete_thread)
     approvals = _waiting(Placet.approvals)
     approval = _waiting(Placet.approval)
+    cards = _waiting(Placet.cards)
     reviewer = _waiting(Placet.reviewer)
     may_decide = _waiting(Placet.may_decide)
     watch_approvals = _walking(Placet.watch_approvals)

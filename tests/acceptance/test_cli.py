@@ -99,6 +99,28 @@ async def test_a_run_is_enqueued_decided_and_watched(fleet: Fleet) -> None:
     assert (status, gone["type"]) == (1, "NotFound")
 
 
+async def test_only_listed_reviewers_decide(fleet: Fleet, tmp_path: Path) -> None:
+    listed = tmp_path / "reviewers.yaml"
+    listed.write_text("reviewers: {alice: {identities: ['slack:U1']}}")
+    await fleet.start()
+    (run,) = await cli_json(fleet, "enqueue", "batched", "--input", INPUT)
+    fleet.settings = replace(fleet.settings, reviewers=str(listed))
+    async with fleet.connect() as placet:
+        await placet.wait(run["id"], until="pause")
+    (asked, *_) = await cli_json(fleet, "approvals", "list", "--run", run["id"])
+    status, told = await error(fleet, "reject", asked["id"], "--reviewer", "mallory")
+    assert (status, told["type"], told["reviewer"]) == (1, "NotAllowed", "mallory")
+    assert "mallory is not listed in" in told["message"]
+    (shown,) = await cli_json(fleet, "approvals", "show", asked["id"])
+    assert (shown["status"], shown["cards"]) == ("pending", [])
+    (decided,) = await cli_json(fleet, "reject", asked["id"], "--reviewer", "slack:U1")
+    assert decided["decided_by"] == "alice"
+    listed.write_text("reviewers: [")
+    checks = [json.loads(line) for line in (await cli(fleet, "doctor", "--json"))[1].splitlines()]
+    (failed,) = (check for check in checks if check["status"] == "fail")
+    assert (failed["name"], "no YAML" in failed["found"]) == ("reviewers", True)
+
+
 async def test_an_answer_may_be_falsy(fleet: Fleet) -> None:
     await fleet.start()
     [run] = await cli_json(fleet, "enqueue", "subgraph", "--input", "{}")

@@ -58,6 +58,13 @@ class Platform(Protocol):
         """Click a button, send the form that it opens, and wait until the bot has answered for good."""
         ...
 
+    def acknowledged(self, token: str) -> bool:
+        """Whether a click on a button with this token was acknowledged, though it may not be answered yet.
+
+        True once it was sent where the platform's answer is the acknowledgement (a signed webhook).
+        """
+        ...
+
     def fail(self, times: int, *, retry_after: float | None = None) -> None:
         """Refuse the next posts and updates: as rate limited with `retry_after`, else as out of order."""
         ...

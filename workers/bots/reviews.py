@@ -81,6 +81,7 @@ class Reviews:
             if button.action == "details":
                 return Reply(text=f"{button.action} decides nothing")
             card = card_of(await self._placet.approval(button.approval_id))
+            await self._placet.may_decide(card.approval, reviewer=identity)
             fields = form_of(card, button.action)
             decision = decision_of(card, button.action, typed or {})
             approval = await self._placet.decide(
