@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import signal
 import socket
 import sys
@@ -119,6 +120,41 @@ async def test_only_listed_reviewers_decide(fleet: Fleet, tmp_path: Path) -> Non
     checks = [json.loads(line) for line in (await cli(fleet, "doctor", "--json"))[1].splitlines()]
     (failed,) = (check for check in checks if check["status"] == "fail")
     assert (failed["name"], "no YAML" in failed["found"]) == ("reviewers", True)
+
+
+async def test_a_bot_says_what_it_lacks(tmp_path: Path, redis_url: str) -> None:
+    (tmp_path / "own.py").write_text(
+        "import asyncio\n"
+        "class Wall:\n"
+        "    name = 'wall'\n"
+        "    async def serve(self, reviews):\n"
+        "        raise ValueError('no wall')\n"
+        "    async def post(self, destination, card):\n"
+        "        return ''\n"
+        "    update = post\n"
+    )
+    (tmp_path / "routes.yaml").write_text("routes:\n- to: wall:north\n")
+    (tmp_path / "reviewers.yaml").write_text("reviewers: {alice: }")
+    env = {**os.environ, "PLACET_REDIS_URL": redis_url}
+    for channel, more, says in (
+        ("pigeon", {}, "CHANNEL: 'pigeon' is none of slack, "),
+        ("own:nothing", {}, "CHANNEL: own:nothing: module 'own' has no attribute 'nothing'"),
+        ("own:Wall", {}, "PLACET_ROUTES: must name a YAML file"),
+        ("own:Wall", {"PLACET_ROUTES": "no.yaml"}, "PLACET_ROUTES: no.yaml: No such file"),
+        ("own:Wall", {"PLACET_ROUTES": "routes.yaml"}, "PLACET_REVIEWERS: must say who may decide"),
+        ("own:Wall", {"PLACET_ROUTES": "routes.yaml", "PLACET_REVIEWERS": "routes.yaml"}, "reviewers: Field"),
+        (
+            "own:Wall",
+            {"PLACET_ROUTES": "routes.yaml", "PLACET_REVIEWERS": "reviewers.yaml"},
+            "ValueError: no wall",
+        ),
+    ):
+        process = await start("bot", channel, env={**env, **more}, cwd=tmp_path)
+        async with asyncio.timeout(PATIENCE):
+            _, err = await process.communicate()
+        assert process.returncode == 1
+        assert says in err.decode().splitlines()[-1]
+        assert "Traceback" not in err.decode()
 
 
 async def test_an_answer_may_be_falsy(fleet: Fleet) -> None:

@@ -12,7 +12,7 @@ import structlog
 
 from ..client import Placet
 from ..dispatch import Dispatcher
-from ..errors import InvalidSettings, PlacetError
+from ..errors import InvalidSettings
 from ..logs import configure_logs
 from ..reviewers import Reviewers
 from ..settings import Settings
@@ -78,13 +78,13 @@ async def _until_told(channel: Channel, reviews: Reviews, delivery: Delivery) ->
             await asyncio.wait([stopped, *running], return_when=asyncio.FIRST_COMPLETED)
             for task in (stopped, *running):
                 task.cancel()
-    except* PlacetError as group:
+    except* Exception as group:
         raise _first(group) from None
 
 
-def _first(group: BaseExceptionGroup[PlacetError]) -> PlacetError:
+def _first(group: ExceptionGroup[Exception]) -> Exception:
     first = group.exceptions[0]
-    return _first(first) if isinstance(first, BaseExceptionGroup) else first
+    return _first(first) if isinstance(first, ExceptionGroup) else first
 
 
 def _channel(name: str) -> Channel:
