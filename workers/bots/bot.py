@@ -78,7 +78,7 @@ async def _until_told(channel: Channel, reviews: Reviews, delivery: Delivery) ->
             await asyncio.wait([stopped, *running], return_when=asyncio.FIRST_COMPLETED)
             for task in (stopped, *running):
                 task.cancel()
-    except* Exception as group:
+    except* Exception as group:  # noqa: BLE001 - raised again, the first of them
         raise _first(group) from None
 
 
