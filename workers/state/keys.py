@@ -63,6 +63,7 @@ _TEMPLATES = {
     "approval": "approval:{}",  # hash
     "cards": "cards:{}",  # hash: a place that shows it -> the message there, JSON
     # one chat platform
+    "delivery": "delivery:{}",  # string by a click's id, for an hour: it was recorded
     "cards_due": "cards-due:{}",  # zset: approval id -> when its cards are to be looked at, ms
     "cards_taken": "cards-taken:{}",  # hash: approval id -> who looks at them; ID:again -> look once more
 }
