@@ -83,6 +83,7 @@ class Segment:
         self._approvals = approvals
         self._settings = leases.settings
         self._config = graph_config(claim)
+        self._config["configurable"]["__placet_saved"] = list(claim.saved)
         self._values: Any = None
         self._interrupts: dict[str, Interrupt] | None = None
         self._call_of = {a.tool_call_id: a.approval_id for a in claim.answers if a.tool_call_id}

@@ -18,6 +18,7 @@ from redis.backoff import ExponentialBackoff
 
 from placet.middleware.shared.counts import GRACE_MS
 
+from ..checkpoint import scripts as checkpoint_scripts
 from ..errors import LeaseLost, NotConnected
 from ..sealing import seal_of
 from .batches import Batches
@@ -233,6 +234,8 @@ class Connection:
 def _source(name: str) -> str:
     folder = files(__package__) / "lua"
     shared = [(folder / "shared" / f"{part}.lua").read_text() for part in SHARED]
+    if name == "claim":  # it reads the thread's checkpoint, too
+        shared.append(checkpoint_scripts.source(*checkpoint_scripts.SAVED))
     return "\n".join((lua_prelude(), *shared, (folder / f"{name}.lua").read_text()))
 
 
