@@ -205,7 +205,7 @@ class Placet(Reviewing):
             while not told:
                 events = await self._events.after(run_id, position, block_ms=BLOCK_MS)
                 position = events[-1].id if events else position
-                told = not events or any(event.type.startswith("run.") for event in events)
+                told = not events or any(_may_be_there(event) for event in events)
 
     async def stream(
         self, run_id: str, *, after: int | None = None, until: Until = "end"
@@ -286,3 +286,7 @@ class Placet(Reviewing):
 
 def _there(run: Run, until: Until) -> bool:
     return run.ended or (until == "pause" and run.status == "interrupted")
+
+
+def _may_be_there(event: Event) -> bool:
+    return event.type.startswith("run.") and event.type not in ("run.started", "run.resumed")

@@ -61,7 +61,7 @@ class Claim:
     rollback: tuple[str, ...] = ()
     """Runs whose checkpoints are to go before this one begins."""
     saved: tuple[Any, ...] = ()
-    """What our checkpointer has of the thread, for it to read; empty where something is to be mended first."""
+    """What our checkpointer has of the thread, to be read; empty where something is to be mended first."""
 
 
 class Leases:
