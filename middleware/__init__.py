@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from .limits.tool_call_limit import ToolCallLimitExceededError, ToolCallLimitMiddleware
     from .limits.windows import CallWindow
     from .model_router import ModelRouterMiddleware
+    from .named_tools import DynamicTool
     from .order import stack
     from .pii.detectors import detect_ip, detect_secret
     from .pii.pii import PIIMiddleware
@@ -74,6 +75,7 @@ __all__ = [
     "CodexSandboxExecutionPolicy",
     "ContextEditingMiddleware",
     "DockerExecutionPolicy",
+    "DynamicTool",
     "ExtendedModelResponse",
     "FilesystemFileSearchMiddleware",
     "HostExecutionPolicy",
@@ -140,6 +142,7 @@ _HOME = {
     "CodexSandboxExecutionPolicy": "langchain.agents.middleware",
     "ContextEditingMiddleware": "langchain.agents.middleware",
     "DockerExecutionPolicy": "langchain.agents.middleware",
+    "DynamicTool": ".named_tools",
     "ExtendedModelResponse": "langchain.agents.middleware",
     "FilesystemFileSearchMiddleware": ".file_search",
     "HostExecutionPolicy": "langchain.agents.middleware",

@@ -11,6 +11,7 @@ from langchain.agents.middleware.auto_mode import _DEFAULT_INSTRUCTIONS, _AutoMo
 from placet.json_values import canonical, shown
 
 from .ledger.attempt import call_id_of
+from .named_tools import named, tool_names
 from .reach import reaching_the_store
 from .shared import current_run
 from .waiting import wait
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from langchain_core.tools import BaseTool
     from langgraph.types import Command
 
+    from .named_tools import NamedTool
     from .shared import RunContext
 
 _LIMIT = stock._PROBABILITY_THRESHOLD  # noqa: SLF001 - LangChain has no name for others
@@ -47,6 +49,12 @@ class AutoModeMiddleware(stock.AutoModeMiddleware):
         if criteria is None:
             criteria = _AutoModeConfig.model_fields["criteria"].default
         super().__init__(tools=tools, instructions=instructions, criteria=criteria, classifier=classifier)
+        self._named = tool_names(tools)
+
+    @property
+    def named_tools(self) -> list[NamedTool]:
+        """The tools whose calls it judges."""
+        return named("tools", self._named)
 
     def wrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolMessage | Command[Any]]

@@ -97,10 +97,13 @@ def stack(*parts: Middleware, keep_order: bool = False) -> list[Middleware]:
         keep_order: Whether to leave the order as it is.
 
     Raises:
-        InvalidInput: when the order breaks a guarantee; it says which.
+        InvalidInput: when the order breaks a guarantee, it says which; when two parts have one name.
     """
     if any(isinstance(part, list | tuple) for part in parts):
         raise InvalidInput("stack", "takes middleware one by one, not a list: stack(a, b) or stack(*parts)")
+    names = [part.name for part in parts]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise InvalidInput("stack", f"two parts are named {twice[0]}: give each a name=… of its own")
     ordered = list(parts) if keep_order else _recommended(parts)
     if found := problems(ordered):
         raise InvalidInput("stack", "; ".join(found))

@@ -7,13 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 from langchain.agents.middleware import AgentMiddleware
 from langchain_core.messages import ToolMessage
-from langchain_core.tools import BaseTool
+
+from .named_tools import named, tool_names
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from langchain.agents.middleware.types import ToolCallRequest
+    from langchain_core.tools import BaseTool
     from langgraph.types import Command
+
+    from .named_tools import NamedTool
 
 
 class ToolTimeoutMiddleware(AgentMiddleware[Any, Any, Any]):
@@ -34,7 +38,12 @@ class ToolTimeoutMiddleware(AgentMiddleware[Any, Any, Any]):
             raise ValueError("timeout_seconds: must be over 0")
         self.tools = []
         self._seconds = timeout_seconds
-        self._names = None if tools is None else {t.name if isinstance(t, BaseTool) else t for t in tools}
+        self._names = tool_names(tools)
+
+    @property
+    def named_tools(self) -> list[NamedTool]:
+        """The tools that it is for, if not for all."""
+        return named("tools", self._names)
 
     async def awrap_tool_call(
         self,

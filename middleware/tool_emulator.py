@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 from langchain.agents.middleware import tool_emulator as stock
 from langchain_core.language_models import BaseChatModel, FakeListChatModel
 
+from .named_tools import named, tool_names
+
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
     from langchain_core.messages import ToolMessage
     from langchain_core.tools import BaseTool
     from langgraph.types import Command
+
+    from .named_tools import NamedTool
 
 _UNUSED = FakeListChatModel(responses=[])
 
@@ -32,8 +36,14 @@ class LLMToolEmulator(stock.LLMToolEmulator[Any]):
         tools: list[str | BaseTool] | None = None,
         model: str | BaseChatModel | None = None,
     ) -> None:
-        super().__init__(tools=tools, model=_UNUSED if model is None else model)
+        names: Any = tool_names(tools)
+        super().__init__(tools=names, model=_UNUSED if model is None else model)
         self._agents = model is None
+
+    @property
+    def named_tools(self) -> list[NamedTool]:
+        """The tools that it is for, if not for all."""
+        return named("tools", sorted(self.tools_to_emulate))
 
     def wrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolMessage | Command[Any]]

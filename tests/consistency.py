@@ -28,6 +28,7 @@ class Snapshot:
     events: dict[str, list[int]]
     graphs: Hashes
     ledgers: set[str]
+    cards: set[str]
     """Runs that have one, or counts of what was tried again."""
     counts: dict[str, set[str]]
     """Runs and threads whose calls are counted, by `run-counts` and `thread-counts`."""
@@ -52,6 +53,7 @@ async def snapshot(redis: Any, namespace: str = "placet") -> Snapshot:
     lists: dict[str, list[str]] = {}
     events: dict[str, list[int]] = {}
     ledgers: set[str] = set()
+    cards: set[str] = set()
     counts: dict[str, set[str]] = {"run-counts": set(), "thread-counts": set()}
     seconds, micro = await redis.time()
     async for raw in redis.scan_iter(match=prefix + "*", count=1000):
@@ -64,6 +66,8 @@ async def snapshot(redis: Any, namespace: str = "placet") -> Snapshot:
                 hashes[kind][of] = {k.decode(): v.decode() for k, v in found.items()}
             case "hash" if kind in ("run-ledger", "run-tries"):
                 ledgers.add(of)
+            case "hash" if kind == "cards":
+                cards.add(of)
             case "hash" if kind in counts:
                 counts[kind].add(of)
             case "zset":
@@ -83,6 +87,7 @@ async def snapshot(redis: Any, namespace: str = "placet") -> Snapshot:
         events=events,
         graphs=hashes["graph"],
         ledgers=ledgers,
+        cards=cards,
         counts=counts,
     )
 
@@ -92,6 +97,7 @@ async def check_consistency(redis: Any, namespace: str = "placet") -> Snapshot:
     seen = await snapshot(redis, namespace)
     _check_indexes(seen)
     assert seen.ledgers | seen.counts["run-counts"] <= set(seen.runs)
+    assert seen.cards <= set(seen.approvals)
     assert seen.counts["thread-counts"] <= set(seen.threads)
     for run_id in seen.runs:
         _check_run(seen, run_id)

@@ -238,7 +238,8 @@ class Core:
 
 @asynccontextmanager
 async def open_core(redis_url: str, **changes: Any) -> AsyncIterator[Core]:
-    settings = Settings.from_env({}, redis_url=redis_url, broker_url="memory://", **changes)
+    given = {"redis_url": redis_url, "broker_url": "memory://", **changes}
+    settings = Settings.from_env({}, **given)
     async with Connection.open(settings) as connection:
         dispatcher = Dispatcher(settings=settings)
         try:

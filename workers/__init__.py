@@ -8,12 +8,14 @@ if TYPE_CHECKING:
     from . import errors
     from .client import Placet
     from .decisions import Decision
+    from .reviewers import Reviewer
     from .state.approvals import Approval
+    from .state.cards import PostedCard
     from .state.events import Event
     from .state.runs import Run
     from .sync import PlacetSync
 
-__all__ = ["Approval", "Decision", "Event", "Placet", "PlacetSync", "Run", "errors"]
+__all__ = ["Approval", "Decision", "Event", "Placet", "PlacetSync", "PostedCard", "Reviewer", "Run", "errors"]
 
 _HOME = {
     "Approval": ".state.approvals",
@@ -21,6 +23,8 @@ _HOME = {
     "Event": ".state.events",
     "Placet": ".client",
     "PlacetSync": ".sync",
+    "PostedCard": ".state.cards",
+    "Reviewer": ".reviewers",
     "Run": ".state.runs",
 }
 

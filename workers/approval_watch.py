@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
+from .errors import NotFound
+
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
@@ -33,16 +35,13 @@ class ApprovalWatch:
         while True:
             position, told = await self._stream.after(position, block_ms=BLOCK_MS)
             for approval_id, then in told.items():
-                if status not in (None, then):
+                now = await self._as_told(approval_id, then, status)
+                if now is not None and seen.get(approval_id) != now:
+                    yield now
+                if now is not None and now.status == "pending":
+                    seen[approval_id] = now
+                else:
                     seen.pop(approval_id, None)
-                    continue
-                approval = await self._approvals.get(approval_id)
-                if approval.status != then or seen.get(approval_id) == approval:
-                    continue  # what it became meanwhile is told by an entry to come, or was told
-                seen[approval_id] = approval
-                yield approval
-                if approval.status != "pending":
-                    del seen[approval_id]
 
     async def shared(self, group: str, status: ApprovalStatus | None) -> AsyncGenerator[Approval]:
         """Yield changes that no other watcher of the group gets, unless this one dies over them."""
@@ -51,10 +50,22 @@ class ApprovalWatch:
         while True:
             entries, told = await self._stream.share(group, member, block_ms=BLOCK_MS)
             for approval_id, then in told.items():
-                if status not in (None, then):
-                    continue
-                approval = await self._approvals.get(approval_id)
-                if approval.status == then:
+                approval = await self._as_told(approval_id, then, status)
+                if approval is not None:
                     yield approval
             if entries:
                 await self._stream.took(group, entries)
+
+    async def _as_told(
+        self, approval_id: str, then: str | None, status: ApprovalStatus | None
+    ) -> Approval | None:
+        """Read a request; None where it is gone, not of `status`, or another entry tells what it became."""
+        # an outcome, which tells no status, is none of a request that is pending
+        if status not in (None, then) and (then is not None or status == "pending"):
+            return None
+        try:
+            approval = await self._approvals.get(approval_id)
+        except NotFound:
+            return None
+        fits = then in (None, approval.status) and status in (None, approval.status)
+        return approval if fits else None

@@ -83,6 +83,22 @@ def worker(processes: Processes = 1, concurrency: Concurrency = None, queues: Qu
 
 
 @app.command()
+def bot(
+    channel: Annotated[
+        str,
+        typer.Argument(
+            metavar="CHANNEL",
+            help="slack, telegram, discord, webhook, notify, or package.module:factory of another.",
+        ),
+    ],
+) -> None:
+    """Show requests on a chat platform and take the decisions given there."""
+    from .bots.bot import serve as serve_bot  # noqa: PLC0415
+
+    _exit(serve_bot(channel))
+
+
+@app.command()
 def dev(
     processes: Processes = 2,
     redis_url: Annotated[str | None, typer.Option("--redis-url", help="Use this server.")] = None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -31,6 +32,7 @@ from .output import (
 if TYPE_CHECKING:
     from .client import Placet
     from .state.approvals import Approval
+    from .state.cards import PostedCard
 
 OfRun = Annotated[str | None, typer.Option("--run", help="Only of this run.")]
 ApprovalId = Annotated[str, typer.Argument(metavar="ID", help="The approval request's id.")]
@@ -82,11 +84,15 @@ def list_approvals(
 @approvals.command()
 def show(approval_id: ApprovalId, as_json: AsJson = False) -> None:
     """Show one request in full, with the commands that decide it."""
-    approval = connected(lambda placet: placet.approval(approval_id))
+
+    async def do(placet: Placet) -> tuple[Approval, list[PostedCard]]:
+        return await placet.approval(approval_id), await placet.cards(approval_id)
+
+    approval, cards = connected(do)
     if as_json:
-        print_json(as_data(approval))
+        print_json({**as_data(approval), "cards": [asdict(card) for card in cards]})
     else:
-        lay_out(approval_details(approval))
+        lay_out(approval_details(approval, cards=cards))
 
 
 @approvals.command()

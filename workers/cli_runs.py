@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from .client import Placet
     from .state.approvals import Approval
     from .state.runs import Run
+    from .state.workers import WorkerSeen
 
 Status = Literal["pending", "running", "interrupted", "success", "error", "timeout", "cancelled"]
 """As `RunStatus`, which is not imported: `placet --help` loads no Redis client."""
@@ -84,7 +85,7 @@ def enqueue(
 
     async def do(placet: Placet) -> Run:
         run = await placet.enqueue(agent, given.pop("input"), **given)
-        if doubt := await _unserved(run):
+        for doubt in await _doubts(run):
             warn(doubt, as_json=as_json)
         return await _wait(placet, run, limit) if wait else run
 
@@ -94,21 +95,25 @@ def enqueue(
         raise typer.Exit(1)
 
 
-async def _unserved(run: Run) -> str:
-    """Say why no worker that lives now will take the run; empty if one will."""
+async def _doubts(run: Run) -> list[str]:
+    """Say why no worker that lives now will take the run, or not as it should."""
     from redis.exceptions import RedisError  # noqa: PLC0415
 
     from .settings import Settings  # noqa: PLC0415
     from .state.connection import Connection  # noqa: PLC0415
-    from .state.workers import workers_seen  # noqa: PLC0415
+    from .state.workers import key_doubt, workers_seen  # noqa: PLC0415
 
     settings = Settings.from_env()
     try:
         async with Connection.open(settings) as connection:
-            seen = await workers_seen(connection.reader, connection.keys)
+            seen, seal = await workers_seen(connection.reader, connection.keys), connection.seal
     except (RedisError, OSError):  # the run is kept: nothing more is to be said
-        return ""
+        return []
     alive = [one for one in seen if one.alive(reconcile_seconds=settings.reconcile_seconds)]
+    return [doubt for doubt in (_unserved(run, alive), key_doubt(alive, seal)) if doubt]
+
+
+def _unserved(run: Run, alive: list[WorkerSeen]) -> str:
     if not alive:
         return "no worker lives now: placet worker starts one"
     agents = frozenset[str]().union(*(one.agents for one in alive))

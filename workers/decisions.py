@@ -12,6 +12,7 @@ from pydantic_core import PydanticCustomError
 from .errors import AlreadyDecided, ChangedSinceSeen, InvalidDecision, NotPending
 from .json_values import canonical, not_json, pointer, shortened
 from .response_schema import DECISION_TYPES, branches, declared_arguments, editable_tools
+from .spelling import meant
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -78,11 +79,18 @@ class Answer(_Decision):
 
 Decision = Annotated[Approve | Edit | Reject | Respond | Answer, Field(discriminator="type")]
 
+_MODELS: dict[str, type[_Decision]] = {
+    "approve": Approve,
+    "edit": Edit,
+    "reject": Reject,
+    "respond": Respond,
+    "answer": Answer,
+}
+_INSIDE: dict[str, type[_Decision]] = {"edited_action": EditedAction}
 _ADAPTER: TypeAdapter[Approve | Edit | Reject | Respond | Answer] = TypeAdapter(Decision)
 _PLACEHOLDER = re.compile(r"\[REDACTED_\w+\]|<\w+_hash:\w+>")
 """What stands for personal data in the arguments that a reviewer is shown."""
 _ALL_TYPES = (*DECISION_TYPES, "answer")
-_MESSAGES = {"missing": "is required", "extra_forbidden": "is not known here"}
 
 
 def parse_decision(data: Any) -> dict[str, Any]:
@@ -203,8 +211,17 @@ def _shape_issues(data: dict[str, Any]) -> list[Issue]:
         _ADAPTER.validate_python(data)
     except ValidationError as error:
         # the first step of each place is the type's name
-        return [_issue(pointer(e["loc"][1:]), _MESSAGES.get(e["type"], e["msg"])) for e in error.errors()]
+        return [_issue(pointer(e["loc"][1:]), _said(e["type"], e["msg"], e["loc"])) for e in error.errors()]
     return []
+
+
+def _said(kind: str, message: str, place: tuple[int | str, ...]) -> str:
+    if kind == "missing":
+        return "is required"
+    if kind != "extra_forbidden":
+        return message
+    model = _INSIDE.get(str(place[-2])) or _MODELS[str(place[0])]
+    return f"is not known here{meant(str(place[-1]), model.model_fields)}"
 
 
 def _schema_issues(request: ApprovalRequest, decision: dict[str, Any]) -> Iterator[Issue]:

@@ -17,9 +17,11 @@ from rich.text import Text
 from .errors import InvalidSettings, PlacetError
 from .logs import configure_logs
 from .output import NO_SERVER, STYLES, console, plain, print_json
+from .reviewers import Reviewers
+from .sealing import seal_of
 from .settings import Settings
 from .state.keys import Keys
-from .state.workers import workers_seen
+from .state.workers import key_doubt, workers_seen
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -93,10 +95,14 @@ async def _checks() -> AsyncIterator[Check]:
             yield _persistence(info)
             seen = await workers_seen(client, Keys(settings.namespace))
             yield _workers(seen, settings)
+            if doubt := _key_doubt(seen, settings):
+                yield doubt
             if lost := sorted({span for one in seen for span in one.writes_lost}):
                 yield _writes_lost(lost)
             if waiting := await _unmatched(client, settings):
                 yield waiting
+    if settings.reviewers:
+        yield _reviewers(settings)
     if settings.checkpointer != "placet":
         yield await _checkpointer(settings)
     yield await asyncio.to_thread(_broker, settings)
@@ -127,6 +133,15 @@ def _client(settings: Settings) -> redis.asyncio.Redis:
         socket_connect_timeout=_TIMEOUT_SECONDS,
         socket_timeout=_TIMEOUT_SECONDS,
     )
+
+
+def _reviewers(settings: Settings) -> Check:
+    try:
+        Reviewers(settings.reviewers).check()
+    except InvalidSettings as error:
+        advice = "nobody can decide anything like this"
+        return Check(name="reviewers", status="fail", found=str(error), advice=advice)
+    return Check(name="reviewers", status="ok", found=f"as {settings.reviewers} says")
 
 
 def _version(settings: Settings, info: dict[str, Any]) -> Check:
@@ -194,6 +209,14 @@ def _workers(seen: list[WorkerSeen], settings: Settings) -> Check:
         return Check(name="workers", status="ok", found=found)
     advice = "start one: placet worker (or placet dev on your own machine)"
     return Check(name="workers", status="warn", found=found, advice=advice)
+
+
+def _key_doubt(seen: list[WorkerSeen], settings: Settings) -> Check | None:
+    alive = [one for one in seen if one.alive(reconcile_seconds=settings.reconcile_seconds)]
+    if not (found := key_doubt(alive, seal_of(settings.encryption_key))):
+        return None
+    advice = "give clients, reviewers and workers the same PLACET_ENCRYPTION_KEY"
+    return Check(name="encryption", status="warn", found=found, advice=advice)
 
 
 async def _unmatched(client: redis.asyncio.Redis, settings: Settings) -> Check | None:

@@ -50,7 +50,9 @@ def _one(number: int, middleware: Any) -> Check:
 
     made = type(middleware).__module__
     home = "placet" if made.startswith("placet.") else made.partition(".")[0]
-    text = f"{middleware.name} ({home})"
+    cls = type(middleware).__name__
+    text = middleware.name if cls in middleware.name else f"{middleware.name}: {cls}"
+    text += f" ({home})"
     kind = kind_of(middleware)
     if kind not in ours.__all__ or isinstance(middleware, getattr(ours, kind)):
         return Check(name=str(number), status="ok", found=text)

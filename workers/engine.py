@@ -106,6 +106,8 @@ class Engine:
 
     async def _execute(self, held: Held) -> str:
         log.info("run.claimed", agent=held.claim.run.agent, segment=held.claim.run.segment)
+        if held.claim.unsealed:
+            log.warning("run.unsealed", why="its client has no PLACET_ENCRYPTION_KEY")
         try:
             if self._stopping:
                 return await self._give_back(held, reason=STOP, count_attempt=False)

@@ -69,6 +69,7 @@ class InvalidInput(PermanentError, ValueError):
     def __init__(self, field: str, message: str) -> None:
         super().__init__(f"{field}: {message}")
         self.field = field
+        self.message = message
 
 
 class NotFound(PermanentError):
@@ -135,6 +136,16 @@ class ChangedSinceSeen(Conflict):
     def __init__(self, approval_id: str) -> None:
         super().__init__(f"approval {approval_id} has changed since you saw it: look at it again")
         self.approval_id = approval_id
+
+
+class NotAllowed(PermanentError):
+    """Raised when a reviewer may not decide on a request; `why` says what is in the way."""
+
+    def __init__(self, approval_id: str, reviewer: str, why: str) -> None:
+        super().__init__(f"{reviewer} may not decide on approval {approval_id}: {why}")
+        self.approval_id = approval_id
+        self.reviewer = reviewer
+        self.why = why
 
 
 class InvalidDecision(PermanentError):

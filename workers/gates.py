@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import TYPE_CHECKING, Any
 
-from langchain.agents.middleware import HumanInTheLoopMiddleware
+from langchain.agents.middleware import AgentMiddleware, HumanInTheLoopMiddleware
 from langgraph.prebuilt import ToolNode
-
-from placet.middleware.gate.approval import HumanInTheLoopMiddleware as OurGate
-
-from .errors import InvalidAgent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -39,28 +36,30 @@ def tool_nodes(graph: Graph) -> Iterator[tuple[str, dict[str, Any]]]:
             yield name, node.bound.tools_by_name
 
 
-def check_gates(graph: Graph) -> None:
-    """Make sure that each tool that a gate of ours names is there to be asked about.
-
-    Raises:
-        InvalidAgent: naming the tool.
-    """
-    known = sorted({name for _, tools in tool_nodes(graph) for name in tools})
-    for middleware in middleware_of(graph):
-        gates: Mapping[str, Any] = middleware.interrupt_on if isinstance(middleware, OurGate) else {}
-        for tool, config in gates.items():
-            if tool not in known and not config.get("dynamic"):
-                raise InvalidAgent(
-                    f"interrupt_on[{tool!r}]: the agent has no such tool; it has {', '.join(known) or 'none'}"
-                    " (one that is registered while it runs is marked 'dynamic': True)"
-                )
-
-
 def middleware_of(graph: Graph) -> list[Any]:
-    """The middleware of a graph that has hooks which are nodes, in the order in which it is listed."""
+    """The middleware of a graph that has hooks which are nodes, in its list's order, then what wraps calls.
+
+    What wraps only model calls of a graph is not found.
+    """
     found: dict[int, Any] = {}
     for node in graph.nodes.values():
         hook = getattr(node.bound, "func", None) or getattr(node.bound, "afunc", None)
         if (middleware := getattr(hook, "__self__", None)) is not None:
             found[id(middleware)] = middleware
+    for node in graph.nodes.values():
+        if isinstance(node.bound, ToolNode):
+            for wrap in (node.bound._wrap_tool_call, node.bound._awrap_tool_call):  # noqa: SLF001 - no other way
+                found |= {id(middleware): middleware for middleware in _within(wrap)}
     return list(found.values())
+
+
+def _within(wrap: Any) -> Iterator[Any]:
+    """The middleware whose methods `create_agent` has made one function of."""
+    functions = [wrap]
+    while functions:
+        function = inspect.unwrap(functions.pop())
+        if isinstance(middleware := getattr(function, "__self__", None), AgentMiddleware):
+            yield middleware
+            continue
+        cells = getattr(function, "__closure__", None) or ()
+        functions += [cell.cell_contents for cell in reversed(cells) if callable(cell.cell_contents)]

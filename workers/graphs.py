@@ -29,9 +29,9 @@ from .digest import digest_of
 from .errors import InvalidAgent, UnknownAgent
 from .factories import Factory, Graph, as_graph
 from .fingerprint import fingerprint, levels
-from .gates import check_gates
 from .langgraph_json import AgentSource, read_project
 from .masks import check_masks
+from .named_tools import check_named_tools
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -132,9 +132,9 @@ class Agents:
         return attached
 
     def _look(self, name: str, graph: Graph) -> None:
-        """Refuse gates and masks that would not do what they say; warn of what is going to be replaced."""
+        """Refuse middleware that would not do what it says; warn of what is going to be replaced."""
         for level in levels(graph):
-            check_gates(level)
+            check_named_tools(level)
             check_masks(level)
         own: list[object] = []
         if isinstance(graph.checkpointer, BaseCheckpointSaver):
@@ -201,4 +201,6 @@ def _import_file(name: str, path: Path) -> ModuleType:
 
 def _one_line(error: BaseException) -> str:
     text = " ".join(str(error).split())
+    if isinstance(error, AssertionError) and "duplicate middleware" in text:  # all that LangChain says of it
+        text += " Two have one name; limits and retries take a name=… of their own"
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

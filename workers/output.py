@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from .state.approvals import Approval
+    from .state.cards import PostedCard
     from .state.events import Event
     from .state.runs import Run, RunError
 
@@ -215,9 +216,9 @@ def run_details(run: Run, *, waits_for: Iterable[Approval] = ()) -> Table:
     return details({name: data[name] for name in data if data[name] not in (None, {}, "", 0)})
 
 
-def approval_details(approval: Approval, *, commands: bool = True) -> Table:
+def approval_details(approval: Approval, *, commands: bool = True, cards: Iterable[PostedCard] = ()) -> Table:
     """A request as a reviewer needs it, with the commands that decide it while it is pending."""
-    shown: dict[str, Any] = {"approval": approval.id, "status": approval.status}
+    shown: dict[str, Any] = {"approval": approval.id, "kind": approval.kind, "status": approval.status}
     if approval.reason:
         shown["reason"] = approval.reason
     if approval.incompatible:
@@ -240,6 +241,8 @@ def approval_details(approval: Approval, *, commands: bool = True) -> Table:
         else:
             shown["decision"] = decision_line(approval)
         shown |= {"by": approval.decided_by, "outcome": approval.outcome}
+    if lines := [_card_line(card) for card in cards]:
+        shown["cards"] = "\n".join(lines)
     if commands and approval.status == "pending":
         meant = _MEANT if approval.kind == "unknown_call" else {}
         shown["decide"] = "\n".join(
@@ -248,6 +251,16 @@ def approval_details(approval: Approval, *, commands: bool = True) -> Table:
             for name in approval.allowed
         )
     return details(shown, limit=_ALL)
+
+
+def _card_line(card: PostedCard) -> str:
+    """Where a request is shown, and what keeps a message from being there or from being true."""
+    place = f"{card.channel}:{card.destination}" + (f" (reminder {card.number})" if card.number else "")
+    if not card.error:
+        return f"{place} {'posted' if card.reference else 'to be posted'}"
+    when = datetime.fromtimestamp(card.due_ms / 1000).astimezone()
+    what = "not up to date" if card.reference else "not posted"
+    return f"{place} {what} after {card.tries} tries: {card.error}; again at {when:%H:%M:%S}"
 
 
 _OPTIONS = {

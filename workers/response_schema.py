@@ -96,11 +96,16 @@ def declared_arguments(schema: Any, tool: str) -> list[str] | None:
     JSON Schema lets undeclared properties through unless it is told not to, and a tool then drops them: an
     argument that a reviewer misspelt would be lost without a word.
     """
-    args = _actions(schema).get(tool, {})
+    args = arguments_schema(schema, tool)
     properties = args.get("properties")
     if not isinstance(properties, dict) or "additionalProperties" in args:
         return None
     return list(properties)
+
+
+def arguments_schema(schema: Any, tool: str) -> dict[str, Any]:
+    """The JSON Schema of the arguments that an edit gives `tool`; empty if it has no such shape."""
+    return _actions(schema).get(tool, {})
 
 
 def _actions(schema: Any) -> dict[str, dict[str, Any]]:

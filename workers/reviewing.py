@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any, get_args
 from .approval_watch import ApprovalWatch
 from .caller_input import check_decisions, check_filters, check_one_of, checked_id, checked_whole
 from .errors import Conflict, InvalidDecision
+from .reviewers import Reviewers
 from .state.approval_stream import ApprovalStream
 from .state.approvals import Approvals, ApprovalStatus, CheckedDecision
+from .state.cards import Cards
 from .state.runs import Runs
 
 if TYPE_CHECKING:
@@ -17,7 +19,9 @@ if TYPE_CHECKING:
 
     from .dispatch import Dispatcher
     from .errors import Issue
+    from .reviewers import Reviewer
     from .state.approvals import Approval
+    from .state.cards import PostedCard
     from .state.connection import Connection
 
 _APPROVAL_STATUSES = (None, *get_args(ApprovalStatus))
@@ -31,6 +35,8 @@ class Reviewing:
         self._dispatcher = dispatcher
         self._runs = Runs(connection)
         self._approvals = Approvals(connection)
+        self._cards = Cards(connection)
+        self._reviewers = Reviewers(connection.settings.reviewers)
         self._watch = ApprovalWatch(approvals=self._approvals, stream=ApprovalStream(connection))
 
     async def approvals(
@@ -75,6 +81,27 @@ class Reviewing:
             async for approval in changes:
                 yield approval
 
+    async def cards(self, approval_id: str) -> list[PostedCard]:
+        """Where a request is shown on chat platforms, and what could not be delivered there."""
+        found = await self._cards.of(checked_id("approval_id", approval_id))
+        return sorted(found, key=lambda card: card.place)
+
+    async def reviewer(self, name: str) -> Reviewer | None:
+        """Find who a reviewer's id or an identity (`slack:U024BE7LH`) stands for; None if nobody.
+
+        Raises:
+            InvalidSettings: when what `PLACET_REVIEWERS` names cannot be used.
+        """
+        return await self._reviewers.find(checked_id("name", name))
+
+    async def may_decide(self, approval: Approval, *, reviewer: str) -> Reviewer:
+        """Find out whether a reviewer may decide on a request, and as whom.
+
+        Raises:
+            NotAllowed: when not; it says why.
+        """
+        return await self._reviewers.allowed(checked_id("reviewer", reviewer), approval)
+
     async def decide(
         self, approval_id: str, decision: Mapping[str, Any], *, reviewer: str, seen: str | None = None
     ) -> Approval:
@@ -85,7 +112,8 @@ class Reviewing:
             decision: `{"type": "approve"}`, `{"type": "edit", "edited_action": {"name": …, "args": …}}`,
                 `{"type": "reject", "message": …}`, `{"type": "respond", "message": …}`, or
                 `{"type": "answer", "value": …}` to a question.
-            reviewer: Who decides.
+            reviewer: Who decides: a reviewer's id (`alice`), or an identity (`slack:U024BE7LH`). Where
+                `PLACET_REVIEWERS` says who reviewers are, it must be one of them.
             seen: Digest of the request as it was shown.
 
         Raises:
@@ -93,6 +121,7 @@ class Reviewing:
             AlreadyDecided: when someone was faster; it says who.
             NotPending: when it is expired, superseded or cancelled.
             ChangedSinceSeen: when `seen` is not the request's digest.
+            NotAllowed: when the reviewer is none, or the request's policy keeps it for others.
             ThreadExpired: when the run's checkpoints are gone; it has ended as `error`.
             InvalidDecision: when the decision does not fit; `issues` say where and why. Nothing was saved.
         """
@@ -115,8 +144,10 @@ class Reviewing:
         most_bytes = self._connection.settings.max_decision_bytes
         checked: list[CheckedDecision] = []
         issues: list[Issue] = []
+        decided_by = reviewer
         for approval_id, decision in decisions.items():
             approval = await self._approvals.get(approval_id)
+            decided_by = (await self._reviewers.allowed(reviewer, approval)).id
             check_open(approval, (seen or {}).get(approval_id))
             try:
                 fits = check_decision(approval, decision, most_bytes=most_bytes)
@@ -129,7 +160,7 @@ class Reviewing:
                 )
         if issues:
             raise InvalidDecision(issues)
-        decided, wake_ups = await self._approvals.decide(checked, reviewer=reviewer)
+        decided, wake_ups = await self._approvals.decide(checked, reviewer=decided_by)
         self._dispatcher.send(wake_ups)
         return decided
 

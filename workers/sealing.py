@@ -63,6 +63,11 @@ class Seal:
         """Digest a JSON value under the secret: 32 hex digits, the same in every process with the key."""
         return blake2b(canonical(value), digest_size=16, key=self._secret).hexdigest()
 
+    @property
+    def key_id(self) -> str:
+        """Tells this key from others, and nothing else of it."""
+        return self.digest("key")[:8]
+
     def _cipher(self, about: bytes, nonce: bytes | None = None) -> Any:
         try:
             from Crypto.Cipher import AES  # noqa: PLC0415 - an extra of its own

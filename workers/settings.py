@@ -96,6 +96,10 @@ class Settings:
     """More types a checkpoint may hold, comma-separated `package.module:Type`."""
     build_id: str = ""
     """The deployment's version: a run that paused under it goes on there while it has workers."""
+    reviewers: str = ""
+    """Who may decide: a YAML file, or `package.module:function` (docs/reviewers.md); empty: anyone."""
+    routes: str = ""
+    """Which request goes where on chat platforms: a YAML file (docs/bots.md)."""
     log_format: str = "console"
     """`console` or `json`."""
 

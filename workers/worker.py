@@ -30,6 +30,7 @@ from .event_loop import EventLoop
 from .graphs import Agents
 from .logs import configure_logs, mask_logging
 from .reconciler import Reconciler
+from .sealing import seal_of
 from .settings import Settings
 from .state.approvals import Approvals
 from .state.connection import Connection
@@ -158,6 +159,7 @@ def _facts(settings: Settings, agents: tuple[str, ...]) -> dict[str, Any]:
         "concurrency": settings.concurrency,
         "agents": agents,
         "build_id": settings.build_id,
+        "key_id": "" if (seal := seal_of(settings.encryption_key)) is None else seal.key_id,
         "python": platform.python_version(),
         "started_at": datetime.now(UTC).isoformat(),
     }

@@ -22,6 +22,7 @@ from langgraph.config import get_config
 from langgraph.runtime import get_runtime
 from langgraph.types import Command
 
+from ..named_tools import NamedTool
 from ..pii.sealed_calls import raw_args
 from ..shared import current_run
 from .approved import CallChanged, permitted
@@ -90,6 +91,15 @@ class HumanInTheLoopMiddleware(stock.HumanInTheLoopMiddleware[StateT, ContextT, 
             edit_notice=edit_notice,
             interrupt_mode=interrupt_mode,
         )
+
+    @property
+    def named_tools(self) -> list[NamedTool]:
+        """The tools that it asks about, but for those that are to come."""
+        return [
+            NamedTool(f"interrupt_on[{name!r}]", name)
+            for name, config in self.interrupt_on.items()
+            if not config.get("dynamic")
+        ]
 
     def wrap_model_call(
         self,

@@ -9,7 +9,7 @@ from langchain.agents.middleware.human_in_the_loop import DecisionType
 from typing_extensions import TypedDict
 
 from placet.errors import InvalidInput
-from placet.json_values import not_json
+from placet.policy import policy_error
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -31,7 +31,7 @@ class InterruptOnConfig(TypedDict):
     when: NotRequired[Callable[[ToolCallRequest], bool | Awaitable[bool]]]
     """Whether to ask about a call; called once, when the model has answered. If it fails, it asks."""
     policy: NotRequired[dict[str, Any]]
-    """JSON for whoever decides who may decide; it travels in the approval request."""
+    """Who may decide: `{"reviewers": ["alice", "group:finance"]}` (docs/reviewers.md)."""
     allow_tool_change: NotRequired[bool]
     """Whether an edit may name another tool of the agent's; that tool's own gate then asks about it."""
     dynamic: NotRequired[bool]
@@ -68,8 +68,8 @@ def _check_config(field: str, config: Any) -> None:
     for key, kind in _KINDS.items():
         if key in config and not (isinstance(config[key], kind[0]) or (kind[1] and callable(config[key]))):
             raise InvalidInput(f"{field}[{key!r}]", f"{kind[2]}, not a {type(config[key]).__name__}")
-    for issue in not_json(config.get("policy", {})):
-        raise InvalidInput(f"{field}['policy']", f"{issue['path'] or '/'} {issue['message']}")
+    if "policy" in config and (wrong := policy_error(config["policy"])):
+        raise InvalidInput(f"{field}['policy']", wrong)
 
 
 _KINDS: dict[str, tuple[tuple[type, ...], bool, str]] = {

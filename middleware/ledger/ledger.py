@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from langchain.agents.middleware import AgentMiddleware
 
-from placet.errors import NoRun
+from placet.errors import InvalidInput, NoRun
 
 from ..gate.approved import check_permitted
+from ..named_tools import NamedTool
 from ..shared import current_run
 from ..waiting import wait
 from .attempt import Attempt
 from .declared import UNDECLARED, Declaration, declaration_of
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable
 
     from langchain_core.messages import ToolMessage
     from langchain_core.tools import BaseTool
@@ -53,13 +55,16 @@ class ToolLedgerMiddleware(AgentMiddleware[Any, Any, Any]):
         verify: Mapping[str, Callable[[UnknownCall], Any]] | None = None,
     ) -> None:
         super().__init__()
-        by_name = {} if isinstance(on_unknown, str) else dict(on_unknown)
-        self._undeclared = Declaration(on_unknown=on_unknown) if isinstance(on_unknown, str) else UNDECLARED
-        verify = verify or {}
-        for name in {*by_name, *verify}:
-            Declaration(on_unknown=by_name.get(name, "ask"), verify=verify.get(name))  # refuses what is wrong
-        self._on_unknown = by_name
-        self._verify = verify
+        for_all = on_unknown if isinstance(on_unknown, str) else None
+        self._undeclared = UNDECLARED if for_all is None else Declaration(on_unknown=for_all)
+        self._on_unknown = _by_tool("on_unknown", {} if for_all is not None else on_unknown)
+        self._verify = _by_tool("verify", {} if verify is None else verify)
+
+    @property
+    def named_tools(self) -> list[NamedTool]:
+        """The tools of which it says something by name."""
+        given = (("on_unknown", self._on_unknown), ("verify", self._verify))
+        return [NamedTool(f"{field}[{name!r}]", name) for field, names in given for name in names]
 
     def declaration(self, tool: BaseTool) -> Declaration:
         """What holds for a tool."""
@@ -109,6 +114,22 @@ class ToolLedgerMiddleware(AgentMiddleware[Any, Any, Any]):
         if run is None:
             raise NoRun("ToolLedgerMiddleware: drive the agent within placet.middleware.run_context(…)")
         return run
+
+
+def _by_tool(field: str, given: object) -> dict[str, Any]:
+    """Read what is given for tools by their names.
+
+    Raises:
+        InvalidInput: naming the tool.
+    """
+    if not isinstance(given, Mapping):
+        raise InvalidInput(field, f"must be a dict by tools' names, not a {type(given).__name__}")
+    for name, value in given.items():
+        try:
+            Declaration(**{field: value})
+        except InvalidInput as error:
+            raise InvalidInput(f"{field}[{name!r}]", error.message) from None
+    return dict(given)
 
 
 _options: ContextVar[ToolLedgerMiddleware | None] = ContextVar("placet_ledger_options", default=None)

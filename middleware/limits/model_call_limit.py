@@ -14,6 +14,7 @@ from placet.errors import NoRun
 from ..shared import current_run
 from .meter import Limit, alimited, counts_of, limited
 from .refused import LimitExceeded
+from .windows import windows_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -77,12 +78,12 @@ class ModelCallLimitMiddleware(stock.ModelCallLimitMiddleware[Any, Any]):
         windows: Sequence[CallWindow] = (),
         name: str | None = None,
     ) -> None:
-        only_windows = bool(windows) and thread_limit is None and run_limit is None
+        self.windows = windows_of(windows, thread_limit, run_limit)
+        only_windows = thread_limit is None and run_limit is None
         # LangChain's wants one of its own two limits
         first = 0 if only_windows else run_limit
         super().__init__(thread_limit=thread_limit, run_limit=first, exit_behavior=exit_behavior)
         self.run_limit = run_limit
-        self.windows = tuple(windows)
         self._name = name
 
     @property

@@ -11,10 +11,12 @@ from typing_extensions import override
 
 from placet.errors import NoRun
 
+from ..named_tools import NamedTool
 from ..shared import current_run
 from ..waiting import wait
 from .meter import Limit, alimited, counts_of, current_thread, limited
 from .refused import LimitExceeded
+from .windows import windows_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -86,19 +88,24 @@ class ToolCallLimitMiddleware(stock.ToolCallLimitMiddleware[Any, Any]):
         windows: Sequence[CallWindow] = (),
         name: str | None = None,
     ) -> None:
-        only_windows = bool(windows) and thread_limit is None and run_limit is None
+        self.windows = windows_of(windows, thread_limit, run_limit)
+        only_windows = thread_limit is None and run_limit is None
         # LangChain's wants one of its own two limits
         first = 0 if only_windows else run_limit
         given: dict[str, Any] = {"tool_name": tool_name, "thread_limit": thread_limit}
         super().__init__(run_limit=first, exit_behavior=exit_behavior, **given)
         self.run_limit = run_limit
-        self.windows = tuple(windows)
         self._name = name
 
     @property
     def name(self) -> str:
         """What its counts are kept under."""
         return self._name or super().name
+
+    @property
+    def named_tools(self) -> list[NamedTool]:
+        """The tool that it counts, if not all; agents inside the agent's tools count too."""
+        return [] if self.tool_name is None else [NamedTool("tool_name", self.tool_name, inside=True)]
 
     @hook_config(can_jump_to=["end"])
     @override

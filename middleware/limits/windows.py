@@ -19,12 +19,29 @@ if TYPE_CHECKING:
     from ..shared import RunContext
 
 By = Literal["principal", "tenant", "agent", "all"]
+_MISSING: Any = ""
+"""No default: where `by` is left out, the words that may stand there are told."""
 MOST_CALLS = 1_000_000
 """Of a window: each call in it is remembered, in some ten bytes."""
 
 
 class OwnerMissing(errors.InvalidInput, GraphBubbleUp):
     """Raised when a run does not say whose calls it makes, and they are limited by that."""
+
+
+def windows_of(given: object, *limits: int | None) -> tuple[CallWindow, ...]:
+    """Read a limiter's windows.
+
+    Raises:
+        InvalidInput: when they are none, or it has no limit at all, `limits` included.
+    """
+    if not isinstance(given, list | tuple) or not all(isinstance(one, CallWindow) for one in given):
+        raise errors.InvalidInput("windows", "must be a list, [CallWindow(limit=…, per=…, by=…)]")
+    if not given and all(one is None for one in limits):
+        # as LangChain says it
+        message = "At least one limit must be specified (thread_limit, run_limit or windows)"
+        raise errors.InvalidInput("run_limit", message)
+    return tuple(given)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +61,7 @@ class CallWindow:
 
     limit: int
     per: float | timedelta
-    by: By
+    by: By = _MISSING
     park: bool = False
 
     def __post_init__(self) -> None:

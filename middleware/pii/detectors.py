@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 from langchain.agents.middleware import PIIMatch
 from langchain.agents.middleware import pii as stock
-from langchain.agents.middleware._redaction import resolve_detector
+from langchain.agents.middleware._redaction import BUILTIN_DETECTORS, resolve_detector
+
+from placet.errors import InvalidInput
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -105,17 +107,31 @@ OWN: dict[str, Detector] = {
     "url": detect_url,
 }
 """Detectors by type where LangChain has another one, or none."""
+TYPES = sorted({*OWN, *BUILTIN_DETECTORS})
+"""All types that need no detector of the author's."""
 
 
 def detector_of(pii_type: str, detector: Detector | str | re.Pattern[str] | None) -> Detector:
     """The detector that an author means.
 
     Raises:
-        ValueError: when there is none of that type.
+        InvalidInput: when there is none of that type, or it is neither a function nor a pattern.
     """
-    if detector is None and pii_type in OWN:
-        return OWN[pii_type]
+    if detector is None:
+        if pii_type in OWN:
+            return OWN[pii_type]
+        if pii_type not in TYPES:
+            known = ", ".join(TYPES)
+            message = f"Unknown PII type: {pii_type}. Must be one of {known}, or give it a detector"
+            raise InvalidInput("pii_type", message)
+    if isinstance(detector, str):
+        try:
+            detector = re.compile(detector)
+        except re.error as error:
+            raise InvalidInput("detector", f"{detector!r} is no pattern: {error}") from None
     if not isinstance(detector, re.Pattern):
+        if detector is not None and not callable(detector):
+            raise InvalidInput("detector", f"a function or a pattern, not a {type(detector).__name__}")
         return resolve_detector(pii_type, detector)
     pattern = detector
 

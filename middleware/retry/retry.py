@@ -14,6 +14,7 @@ from placet.errors import InvalidInput
 
 from ..ledger.attempt import call_id_of
 from ..ledger.declared import declaration_of
+from ..named_tools import named, tool_names
 from ..shared import MODEL_FAILURE, current_run
 from .retryable import model_may_retry, tool_may_retry
 from .tries import GuardedCall, Tries, aretried, retried
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from langchain_core.tools import BaseTool
     from langgraph.types import Command
 
+    from ..named_tools import NamedTool
     from ..shared import RunContext
 
 PARK_AFTER_SECONDS = 2.0
@@ -71,9 +73,10 @@ class ToolRetryMiddleware(stock.ToolRetryMiddleware[Any, Any]):
         max_total_wait: float = MAX_TOTAL_WAIT_SECONDS,
         name: str | None = None,
     ) -> None:
+        names: Any = tool_names(tools)
         super().__init__(
             max_retries=max_retries,
-            tools=tools,
+            tools=names,
             retry_on=_retry_on(retry_on, tool_may_retry),
             on_failure=on_failure,
             backoff_factor=backoff_factor,
@@ -90,6 +93,11 @@ class ToolRetryMiddleware(stock.ToolRetryMiddleware[Any, Any]):
     def name(self) -> str:
         """What tells it from others in its agent."""
         return self._name or super().name
+
+    @property
+    def named_tools(self) -> list[NamedTool]:
+        """The tools that it is for, if not for all."""
+        return named("tools", self._tool_filter)
 
     async def awrap_tool_call(
         self,

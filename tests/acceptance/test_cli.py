@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import signal
 import socket
 import sys
@@ -97,6 +98,63 @@ async def test_a_run_is_enqueued_decided_and_watched(fleet: Fleet) -> None:
     await cli_json(fleet, "threads", "delete", "t-1")
     status, gone = await error(fleet, "threads", "delete", "t-2")
     assert (status, gone["type"]) == (1, "NotFound")
+
+
+async def test_only_listed_reviewers_decide(fleet: Fleet, tmp_path: Path) -> None:
+    listed = tmp_path / "reviewers.yaml"
+    listed.write_text("reviewers: {alice: {identities: ['slack:U1']}}")
+    await fleet.start()
+    (run,) = await cli_json(fleet, "enqueue", "batched", "--input", INPUT)
+    fleet.settings = replace(fleet.settings, reviewers=str(listed))
+    async with fleet.connect() as placet:
+        await placet.wait(run["id"], until="pause")
+    (asked, *_) = await cli_json(fleet, "approvals", "list", "--run", run["id"])
+    status, told = await error(fleet, "reject", asked["id"], "--reviewer", "mallory")
+    assert (status, told["type"], told["reviewer"]) == (1, "NotAllowed", "mallory")
+    assert "mallory is not listed in" in told["message"]
+    (shown,) = await cli_json(fleet, "approvals", "show", asked["id"])
+    assert (shown["status"], shown["cards"]) == ("pending", [])
+    (decided,) = await cli_json(fleet, "reject", asked["id"], "--reviewer", "slack:U1")
+    assert decided["decided_by"] == "alice"
+    listed.write_text("reviewers: [")
+    checks = [json.loads(line) for line in (await cli(fleet, "doctor", "--json"))[1].splitlines()]
+    (failed,) = (check for check in checks if check["status"] == "fail")
+    assert (failed["name"], "no YAML" in failed["found"]) == ("reviewers", True)
+
+
+async def test_a_bot_says_what_it_lacks(tmp_path: Path, redis_url: str) -> None:
+    (tmp_path / "own.py").write_text(
+        "import asyncio\n"
+        "class Wall:\n"
+        "    name = 'wall'\n"
+        "    async def serve(self, reviews):\n"
+        "        raise ValueError('no wall')\n"
+        "    async def post(self, destination, card):\n"
+        "        return ''\n"
+        "    update = post\n"
+    )
+    (tmp_path / "routes.yaml").write_text("routes:\n- to: wall:north\n")
+    (tmp_path / "reviewers.yaml").write_text("reviewers: {alice: }")
+    env = {**os.environ, "PLACET_REDIS_URL": redis_url}
+    for channel, more, says in (
+        ("pigeon", {}, "CHANNEL: 'pigeon' is none of slack, "),
+        ("own:nothing", {}, "CHANNEL: own:nothing: module 'own' has no attribute 'nothing'"),
+        ("own:Wall", {}, "PLACET_ROUTES: must name a YAML file"),
+        ("own:Wall", {"PLACET_ROUTES": "no.yaml"}, "PLACET_ROUTES: no.yaml: No such file"),
+        ("own:Wall", {"PLACET_ROUTES": "routes.yaml"}, "PLACET_REVIEWERS: must say who may decide"),
+        ("own:Wall", {"PLACET_ROUTES": "routes.yaml", "PLACET_REVIEWERS": "routes.yaml"}, "reviewers: Field"),
+        (
+            "own:Wall",
+            {"PLACET_ROUTES": "routes.yaml", "PLACET_REVIEWERS": "reviewers.yaml"},
+            "ValueError: no wall",
+        ),
+    ):
+        process = await start("bot", channel, env={**env, **more}, cwd=tmp_path)
+        async with asyncio.timeout(PATIENCE):
+            _, err = await process.communicate()
+        assert process.returncode == 1
+        assert says in err.decode().splitlines()[-1]
+        assert "Traceback" not in err.decode()
 
 
 async def test_an_answer_may_be_falsy(fleet: Fleet) -> None:

@@ -75,7 +75,7 @@ async def test_answers_in_the_other_order_reach_their_calls_once(gates: Gates, m
     """langgraph#6626, langgraph#6533, langgraph#5952: nothing is misrouted, nothing is asked again."""
     name, before = f"three_{mode}", len(gates.fleet.effects("pay"))
     pay, mail = gates.asked[name]
-    assert (pay.tool, pay.policy, mail.policy) == ("pay", {"groups": ["finance"]}, None)
+    assert (pay.tool, pay.policy, mail.policy) == ("pay", {"reviewers": ["ann", "bob"]}, None)
     entered = len(gates.fleet.effects("entered"))
     edit = {"type": "edit", "args": {"to": "eve", "amount": 5}}
     await gates.placet.decide(mail.id, {"type": "respond", "message": ""}, reviewer="ann", seen=mail.digest)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import sys
+from asyncio.subprocess import PIPE
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -130,3 +133,28 @@ async def test_a_worker_without_the_key_does_not_start(fleet: Fleet) -> None:
     worker = fleet.start_one(PLACET_ENCRYPTION_KEY="")
     assert await worker.ended() != 0
     assert "PLACET_ENCRYPTION_KEY: must be set" in worker.log
+
+
+async def without_key(fleet: Fleet, *args: str) -> tuple[bytes, bytes]:
+    env = fleet.env(PLACET_ENCRYPTION_KEY="")
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "placet.cli", *args, env=env, stdout=PIPE, stderr=PIPE
+    )
+    async with asyncio.timeout(PATIENCE):
+        return await process.communicate()
+
+
+async def test_a_client_without_the_key_is_told_and_so_are_the_workers(fleet: Fleet, placet: Placet) -> None:
+    (worker,) = await fleet.start()
+    doubt = "workers have a PLACET_ENCRYPTION_KEY, this process has none: what it sends is not sealed"
+    out, _ = await without_key(fleet, "doctor", "--json")
+    checks = {one["name"]: one for one in map(json.loads, out.splitlines())}
+    assert (checks["encryption"]["status"], checks["encryption"]["found"]) == ("warn", doubt)
+    out, err = await without_key(fleet, "enqueue", "blocked", "--input", json.dumps(human("hi")), "--json")
+    assert json.loads(err) == {"warning": doubt}
+    run = await placet.wait(json.loads(out)["id"], timeout=PATIENCE)
+    assert run.ended
+    assert "run.unsealed" in worker.log
+    again = await placet.wait((await placet.enqueue("blocked", human("hi"))).id, timeout=PATIENCE)
+    assert again.ended
+    assert worker.log.count("run.unsealed") == 1

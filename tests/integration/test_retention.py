@@ -11,6 +11,7 @@ from core import Core, open_core, request
 
 from placet.errors import Conflict, NotFound, ThreadExpired
 from placet.middleware.shared import CallCount
+from placet.state.cards import Cards, PostedCard
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -53,6 +54,7 @@ async def test_an_ended_runs_records_go_whole(kept: Core) -> None:
     await kept.redis.hset(kept.connection.keys("run_ledger", "r1"), "call", "done")
     await kept.redis.hset(kept.connection.keys("run_tries", "r1"), "call", "{}")
     await kept.leases.shared(claim).count_call("r1", COUNTS, thread_id="t1", waiter="")
+    await Cards(kept.connection).save("a1", PostedCard(channel="wall", destination="north"))
     await kept.finish(claim, "error")
     before = await names(kept)
     assert await kept.timers.sweep() == (False, [])

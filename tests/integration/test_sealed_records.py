@@ -10,8 +10,11 @@ from stored import everything
 
 from placet import Placet
 from placet.errors import Conflict
-from placet.sealing import Seal, Unreadable
+from placet.sealing import Seal, Unreadable, seal_of
 from placet.settings import Settings
+from placet.state.connection import Connection
+from placet.state.leases import Leases
+from placet.state.workers import WorkerSeen, key_doubt
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -51,6 +54,43 @@ async def test_input_and_context_are_sealed_and_read_by_who_has_the_key(
             found = await other.get("r1")
             assert isinstance(found.input, Unreadable)
             assert isinstance(found.context, Unreadable)
+
+
+async def test_a_worker_knows_what_was_sent_without_the_key(
+    placet: Placet, settings: Settings, redis: Redis
+) -> None:
+    await placet.enqueue("a", GIVEN, run_id="sealed")
+    async with Placet.connect(settings=replace(settings, encryption_key="")) as plain:
+        await plain.enqueue("a", GIVEN, run_id="clear")
+    for key, expected in ((KEY, [False, True]), ("", [False, False])):
+        async with Connection.open(replace(settings, encryption_key=key)) as connection:
+            leases = Leases(connection, owner=f"w:{key}")
+            claims = [(await leases.claim(run_id))[0] for run_id in ("sealed", "clear")]
+            assert [claim is not None and claim.unsealed for claim in claims] == expected
+            for claim in claims:
+                assert claim is not None
+                await leases.give_back(claim, reason="looked", count_attempt=False)
+
+
+@pytest.mark.parametrize(
+    ("own", "theirs", "doubt"),
+    [
+        (KEY, KEY, ""),
+        ("", "", ""),
+        ("", KEY, "workers have a PLACET_ENCRYPTION_KEY, this process has none: what it sends is not sealed"),
+        (
+            KEY,
+            "",
+            "this process has a PLACET_ENCRYPTION_KEY, workers have none: they cannot read it",
+        ),
+        (KEY, "x" * 32, "workers have another PLACET_ENCRYPTION_KEY: neither reads what the other seals"),
+    ],
+)
+def test_keys_that_differ_are_told(own: str, theirs: str, doubt: str) -> None:
+    seal, others = seal_of(own), seal_of(theirs)
+    seen = WorkerSeen(id="w", seconds_ago=0, key_id="" if others is None else others.key_id)
+    assert key_doubt([seen], seal) == doubt
+    assert not key_doubt([], seal)
 
 
 async def test_the_same_payload_is_the_same_run_and_its_digest_is_no_guess(

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Generator
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal, assert_type
 
-from placet import Approval, Decision, Event, Placet, PlacetSync, Run, errors
+from placet import Approval, Decision, Event, Placet, PlacetSync, PostedCard, Reviewer, Run, errors
 from placet.decisions import Answer, Approve, Edit, Reject, Respond
 
 if TYPE_CHECKING:
@@ -31,6 +31,9 @@ async def client(placet: Placet) -> None:
     await placet.delete_thread("t")
     assert_type(await placet.approvals(status=None), list[Approval])
     assert_type(await placet.approval("a"), Approval)
+    assert_type(await placet.cards("a"), list[PostedCard])
+    assert_type(await placet.reviewer("slack:U1"), Reviewer | None)
+    assert_type(await placet.may_decide(await placet.approval("a"), reviewer="alice"), Reviewer)
     assert_type(placet.watch_approvals(), AsyncGenerator[Approval, None])
     assert_type(await placet.decide("a", {"type": "approve"}, reviewer="alice", seen="d"), Approval)
     assert_type(await placet.decide_many({"a": {"type": "approve"}}, reviewer="alice"), list[Approval])

@@ -80,7 +80,7 @@ def test_all_are_checked_and_all_that_is_wrong_is_named() -> None:
     answer = {"decisions": [{"type": "edit", "args": {}}, APPROVE, {"type": "reject", "mesage": "no"}]}
     assert refused(batch(3), answer) == [
         ("/decisions/0/type", "'edit' is not allowed here: approve, reject"),
-        ("/decisions/2/mesage", "is not known here"),
+        ("/decisions/2/mesage", "is not known here, did you mean 'message'?"),
     ]
 
 

@@ -139,8 +139,11 @@ def test_they_are_langchains_with_more() -> None:
 
 @pytest.mark.parametrize("middleware", [ModelCallLimitMiddleware, ToolCallLimitMiddleware])
 def test_arguments_are_checked(middleware: Any) -> None:
-    with pytest.raises(ValueError, match="At least one limit"):
+    with pytest.raises(ValueError, match=r"At least one limit .* \(thread_limit, run_limit or windows\)"):
         middleware()
+    for windows in (CallWindow(limit=1, per=60, by="all"), [{"limit": 1}], None):
+        with pytest.raises(InvalidInput, match=r"^windows: must be a list, \[CallWindow\(limit"):
+            middleware(windows=windows)
     with pytest.raises(ValueError, match="exit_behavior"):
         middleware(run_limit=1, exit_behavior="stop")
     with pytest.raises(ValueError, match="cannot exceed thread_limit"):
@@ -157,6 +160,11 @@ def test_a_window_is_checked(wrong: dict[str, Any], field: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         CallWindow(**{"limit": 1, "per": timedelta(hours=1), "by": "all", **wrong})
     assert caught.value.field == field
+
+
+def test_a_window_that_does_not_say_whose_it_is_is_told_the_words() -> None:
+    with pytest.raises(InvalidInput, match="by: must be one of principal, tenant, agent, all"):
+        CallWindow(limit=1, per=60)
 
 
 def test_what_they_raise_is_langchains_and_data() -> None:

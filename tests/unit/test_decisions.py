@@ -105,7 +105,17 @@ def test_arguments_alone_are_completed_to_an_edit() -> None:
             {"/type": "'answer' is not allowed here: " + ", ".join(ALL)},
         ),
         ({"type": "approve", "force": True}, {"/force": "is not known here"}),
-        ({"type": "reject", "mesage": "no"}, {"/mesage": "is not known here"}),
+        (
+            {"type": "reject", "mesage": "no"},
+            {"/mesage": "is not known here, did you mean 'message'?"},
+        ),
+        (
+            {
+                "type": "edit",
+                "edited_action": {"name": "pay", "args": {"amount": 1, "to": {"name": "b"}}, "arg": {}},
+            },
+            {"/edited_action/arg": "is not known here, did you mean 'args'?"},
+        ),
         ({"type": "respond"}, {"/message": "is required"}),
         ({"type": "edit", "edited_action": {"name": "pay"}}, {"/edited_action/args": "is required"}),
         (

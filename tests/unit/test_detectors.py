@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from langchain.agents.middleware import pii as stock
 
+from placet.errors import InvalidInput
 from placet.middleware import PIIMiddleware, detect_ip, detect_secret
 from placet.middleware.pii.detectors import OWN, detect_email, detect_url, detector_of, disjoint
 
@@ -92,8 +93,17 @@ def test_a_detector_is_a_function_a_text_or_a_pattern() -> None:
     given: Any
     for given in (r"A-\d+", re.compile(r"a-\d+", re.IGNORECASE), search):
         assert found(disjoint("no A-17", detector_of("order", given)("no A-17"))) == ["A-17"]
-    with pytest.raises(ValueError, match="Unknown PII type: order"):
+    with pytest.raises(ValueError, match=r"Unknown PII type: order\. Must be .*email.* secret, url, or"):
         detector_of("order", None)
+
+
+@pytest.mark.parametrize(
+    ("detector", "message"),
+    [("A-(17", r"^detector: 'A-\(17' is no pattern: missing \)"), (17, "^detector: a function or a pattern")],
+)
+def test_what_is_no_detector_is_refused(detector: Any, message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        PIIMiddleware("order", detector=detector)
 
 
 def test_matches_that_overlap_leave_nothing_of_either() -> None:

@@ -18,11 +18,15 @@ from langchain.agents.middleware import ModelRetryMiddleware, SummarizationMiddl
 from langchain_openai import ChatOpenAI
 from langgraph.graph import START, MessagesState, StateGraph
 from placet.middleware import HumanInTheLoopMiddleware, ToolErrorMiddleware, TodoListMiddleware
+from placet.middleware import ToolRetryMiddleware
 from placet.middleware.testing import ScriptedModel
 
 scripted = ScriptedModel(script=[])
 gate = HumanInTheLoopMiddleware(interrupt_on={"write_todos": True})
-good = create_agent(scripted, middleware=[gate, TodoListMiddleware(), ToolErrorMiddleware(lambda e, r: "no")])
+retry = ToolRetryMiddleware(tools=["write_todos"], name="todos")
+good = create_agent(
+    scripted, middleware=[gate, TodoListMiddleware(), retry, ToolErrorMiddleware(lambda e, r: "no")]
+)
 bad = create_agent(
     ChatOpenAI(model="gpt-test", api_key="test", max_retries=3),
     middleware=[
@@ -51,10 +55,11 @@ async def lines(agent: str) -> list[str]:
 
 async def test_a_stack_in_order() -> None:
     assert await lines("good") == [
-        "ok agent: good: ScriptedModel, 3 middleware",
+        "ok agent: good: ScriptedModel, 4 middleware",
         "ok 1: HumanInTheLoopMiddleware (placet)",
         "ok 2: TodoListMiddleware (langchain)",
-        "ok 3: ToolErrorMiddleware (langchain)",
+        "ok 3: todos: ToolRetryMiddleware (placet)",
+        "ok 4: ToolErrorMiddleware (langchain)",
     ]
 
 
@@ -74,6 +79,18 @@ async def test_an_agent_of_a_factory() -> None:
         "ok agent: made: ScriptedModel, 1 middleware",
         "ok 1: TodoListMiddleware (langchain)",
     ]
+
+
+async def test_an_agent_that_would_not_start(tmp_path: Path) -> None:
+    wrong = "create_agent(scripted, middleware=[ToolRetryMiddleware(tools=['serach']), TodoListMiddleware()])"
+    (tmp_path / "doctored.py").write_text(f"{AGENTS}\nwrong = {wrong}\n")
+    (tmp_path / "langgraph.json").write_text(json.dumps({"graphs": {"wrong": "./doctored.py:wrong"}}))
+    (line,) = await lines("wrong")
+    assert line.startswith("fail agent: ")
+    assert (
+        "graphs.wrong: InvalidAgent: ToolRetryMiddleware: tools: the agent has no such tool as 'serach'"
+        in line
+    )
 
 
 async def test_a_graph_that_is_no_agent_and_one_that_is_not_there() -> None:

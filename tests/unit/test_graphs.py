@@ -42,6 +42,13 @@ def saying(text):
 log = []
 """
 
+TWICE = """
+from langchain.agents import create_agent
+from placet.middleware import TodoListMiddleware
+from placet.middleware.testing import ScriptedModel
+a = create_agent(ScriptedModel(script=[]), middleware=[TodoListMiddleware(), TodoListMiddleware()])
+"""
+
 
 @pytest.fixture
 def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], Settings]:
@@ -162,6 +169,7 @@ without = saying("without").compile()
         ("a = (", "SyntaxError: "),
         ("import nowhere_to_be_found", "ModuleNotFoundError: No module named 'nowhere_to_be_found'"),
         ("raise SystemExit", "SystemExit"),
+        (TWICE, "Please remove duplicate middleware instances. Two have one name; limits and retries take a"),
         ("a = StateGraph(State)", "ValueError: Graph must have an entrypoint"),
     ],
 )

@@ -277,10 +277,16 @@ async def test_the_middleware_says_what_holds_for_tools_that_declare_nothing(
 def test_wrong_options_are_refused() -> None:
     with pytest.raises(InvalidInput, match="'again' is neither rerun, fail nor ask"):
         side_effect(on_unknown="again")  # type: ignore[arg-type]
-    with pytest.raises(InvalidInput, match="'again'"):
-        ToolLedgerMiddleware(on_unknown={"pay": "again"})  # type: ignore[dict-item]
-    with pytest.raises(InvalidInput, match="verify"):
-        ToolLedgerMiddleware(verify={"pay": "look"})  # type: ignore[dict-item]
+    wrong: Any
+    for wrong, message in (
+        ({"on_unknown": {"look_up": "rerun", "pay": "again"}}, r"on_unknown\['pay'\]: 'again' is neither"),
+        ({"on_unknown": ["pay"]}, "on_unknown: must be a dict by tools' names, not a list"),
+        ({"on_unknown": "again"}, "on_unknown: 'again' is neither rerun, fail nor ask"),
+        ({"verify": {"pay": "look"}}, r"verify\['pay'\]: a function is wanted, not a str"),
+        ({"verify": "look"}, "verify: must be a dict by tools' names, not a str"),
+    ):
+        with pytest.raises(InvalidInput, match=f"^{message}"):
+            ToolLedgerMiddleware(**wrong)
 
 
 async def test_the_middleware_needs_a_run() -> None:

@@ -92,6 +92,12 @@ def test_parts_of_one_kind_stay_as_they_are() -> None:
     assert stack(second, made("HumanInTheLoopMiddleware"), first)[1:] == [second, first]
 
 
+def test_two_of_one_name_are_told() -> None:
+    twice = ours.ModelCallLimitMiddleware(run_limit=1), ours.ModelCallLimitMiddleware(thread_limit=9)
+    with pytest.raises(InvalidInput, match="two parts are named ModelCallLimitMiddleware: give each a name="):
+        stack(*twice)
+
+
 class Own(ours.AgentMiddleware[Any, Any, Any]):
     async def awrap_tool_call(self, request: Any, handler: Any) -> Any:
         return await handler(request)

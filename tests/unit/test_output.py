@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, get_args
 
 import pytest
+from records import NOW, an_approval
 from rich.console import Console
 
 from placet.cli_approvals import decided
@@ -24,41 +25,8 @@ from placet.output import (
     run_details,
     runs_table,
 )
-from placet.state.approvals import Approval
+from placet.state.cards import PostedCard
 from placet.state.runs import Run, RunStatus
-
-NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)
-
-
-def an_approval(**changes: Any) -> Approval:
-    fields: dict[str, Any] = {
-        "id": "ap-1",
-        "interrupt_id": "i-1",
-        "index": 0,
-        "count": 1,
-        "kind": "tool_call",
-        "mode": "batched",
-        "tool": "refund",
-        "args": {"order": "A-17", "amount": 42.0},
-        "tool_call_id": "c-1",
-        "description": "",
-        "value": None,
-        "allowed": ("approve", "edit", "reject"),
-        "response_schema": None,
-        "digest": "abc",
-        "run_id": "r-1",
-        "thread_id": "t-1",
-        "agent": "support",
-        "principal": None,
-        "status": "pending",
-        "reason": "",
-        "outcome": "none",
-        "decision": None,
-        "decided_by": None,
-        "created_at": NOW,
-        "decided_at": None,
-    }
-    return Approval(**fields | changes)
 
 
 def a_run(**changes: Any) -> Run:
@@ -78,6 +46,19 @@ def printed(renderable: object) -> str:
     out = io.StringIO()
     Console(file=out, width=200).print(renderable)
     return out.getvalue()
+
+
+def test_a_request_tells_where_it_is_shown_and_what_could_not_be_delivered() -> None:
+    cards = [
+        PostedCard(channel="slack", destination="C1", reference="1.2"),
+        PostedCard(channel="slack", destination="C2", number=2, tries=3, error="no such channel", due_ms=1),
+        PostedCard(channel="slack", destination="C3", reference="1.3", tries=1, error="busy", due_ms=1),
+    ]
+    shown = printed(approval_details(an_approval(), cards=cards))
+    assert "slack:C1 posted" in shown
+    assert "slack:C2 (reminder 2) not posted after 3 tries: no such channel; again at " in shown
+    assert "slack:C3 not up to date after 1 tries: busy" in shown
+    assert "cards" not in printed(approval_details(an_approval()))
 
 
 def test_a_call_is_one_line() -> None:
@@ -136,7 +117,8 @@ def test_an_edit_shows_what_was_asked_and_what_was_decided() -> None:
     edited = an_approval(status="decided", decision=decision, decided_by="alice", decided_at=NOW)
     lines = printed(approval_details(edited)).splitlines()
     labels = [line.split()[0] for line in lines if not line.startswith(" ")]
-    assert labels[3:5] == ["asked", "agent"]
+    assert labels[:3] == ["approval", "kind", "status"]
+    assert labels[4:6] == ["asked", "agent"]
     assert labels[-4:] == ["decided", "decision", "by", "outcome"]
     assert "edit -> amount=21.0" in printed(approvals_table([edited]))
 

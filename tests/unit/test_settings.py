@@ -36,6 +36,8 @@ GIVEN = {
     "allowed_types": ("a.b:C", "a.b:C"),
     "build_id": ("2026-11-30.1", "2026-11-30.1"),
     "log_format": ("json", "json"),
+    "reviewers": ("reviewers.yaml", "reviewers.yaml"),
+    "routes": ("a/routes.yaml", "a/routes.yaml"),
 }
 
 

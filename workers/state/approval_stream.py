@@ -16,8 +16,8 @@ COUNT = 500
 ABANDONED_MS = 60_000
 """How long a member of a group may hold an entry before another gets it."""
 
-Told = dict[str, str]
-"""Approval id to the status that it had then, as the newest of the entries read says."""
+Told = dict[str, str | None]
+"""Approval id to the status that it had then, as the newest of the entries read says; None if none does."""
 
 
 class ApprovalStream:
@@ -64,6 +64,9 @@ class ApprovalStream:
 def _told(entries: Iterable[tuple[bytes, dict[bytes, bytes]]]) -> Told:
     told: Told = {}
     for _, fields in entries:
-        event = fields[b"event"].decode()
-        told[fields[b"approval"].decode()] = "pending" if event in ("requested", "reopened") else event
+        event, approval_id = fields[b"event"].decode(), fields[b"approval"].decode()
+        if event == "outcome":
+            told.setdefault(approval_id, None)
+        else:
+            told[approval_id] = "pending" if event in ("requested", "reopened") else event
     return told

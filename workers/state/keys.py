@@ -61,6 +61,10 @@ _TEMPLATES = {
     "breaker": "breaker:{}",  # hash: failures, open_until; trial:call -> until when it counts; expires
     # one approval request
     "approval": "approval:{}",  # hash
+    "cards": "cards:{}",  # hash: a place that shows it -> the message there, JSON
+    # one chat platform
+    "cards_due": "cards-due:{}",  # zset: approval id -> when its cards are to be looked at, ms
+    "cards_taken": "cards-taken:{}",  # hash: approval id -> who looks at them; ID:again -> look once more
 }
 
 

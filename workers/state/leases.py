@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..compact import compact_json
+from ..sealing import MARK, is_sealed
 from .approvals import decision_of, request_record
 from .connection import wake_ups
 from .ledger import last_attempts
@@ -62,6 +63,8 @@ class Claim:
     """Runs whose checkpoints are to go before this one begins."""
     saved: tuple[Any, ...] = ()
     """What our checkpointer has of the thread, to be read; empty where something is to be mended first."""
+    unsealed: bool = False
+    """Whether it begins with an input that stands in clear, though this process has a key."""
 
 
 class Leases:
@@ -97,6 +100,7 @@ class Leases:
             repair_run=repair_run.decode(),
             rollback=tuple(json.loads(rollback)),
             saved=tuple(saved),
+            unsealed=self._c.seal is not None and not is_sealed(record.get(b"input", MARK.encode()).decode()),
         )
         return claim, "claimed", wake_ups(reply)
 

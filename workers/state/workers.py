@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from redis.asyncio import Redis
 
+    from ..sealing import Seal
     from .keys import Keys
 
 _LEAST_SECONDS = 5.0
@@ -23,12 +26,27 @@ class WorkerSeen:
     seconds_ago: float
     agents: frozenset[str] = frozenset()
     queues: frozenset[str] = frozenset()
+    key_id: str = ""
+    """Of the `PLACET_ENCRYPTION_KEY` it seals under, empty without one."""
     writes_lost: tuple[tuple[str, str], ...] = ()
     """Spans, as ISO 8601 times, whose writes it saw the store lose in a failover or a restart."""
 
     def alive(self, *, reconcile_seconds: float) -> bool:
         """Whether it can still be taken to live: each look of its reconciler is a sign of life."""
         return self.seconds_ago <= alive_seconds(reconcile_seconds)
+
+
+def key_doubt(seen: Iterable[WorkerSeen], seal: Seal | None) -> str:
+    """Say how this process's key differs from that of workers; empty if it is theirs."""
+    own = "" if seal is None else seal.key_id
+    theirs = {one.key_id for one in seen} - {own}
+    if not theirs:
+        return ""
+    if not own:
+        return "workers have a PLACET_ENCRYPTION_KEY, this process has none: what it sends is not sealed"
+    if theirs == {""}:
+        return "this process has a PLACET_ENCRYPTION_KEY, workers have none: they cannot read it"
+    return "workers have another PLACET_ENCRYPTION_KEY: neither reads what the other seals"
 
 
 def alive_seconds(reconcile_seconds: float) -> float:
@@ -57,6 +75,7 @@ async def workers_seen(redis: Redis, keys: Keys) -> list[WorkerSeen]:
                 seconds_ago=max(0.0, now - seen_ms / 1000),
                 agents=frozenset(facts.get("agents", ())),
                 queues=frozenset(facts.get("queues", ())),
+                key_id=facts.get("key_id", ""),
                 writes_lost=tuple((since, until) for since, until in facts.get("writes_lost", ())),
             )
         )

@@ -71,9 +71,9 @@ def _cut(text: str) -> list[str]:
 @tool
 async def send(to: str, token: str, header: str) -> str:
     """Send something to somebody."""
+    logging.getLogger("smtp").warning("sending to %s", to, extra={"token": token})
     with logged("send", to=to, token=token, header=header):
         pass
-    logging.getLogger("smtp").warning("sending to %s", to, extra={"token": token})
     write = get_stream_writer()
     for piece in _cut(f"writing to {to} "):
         write(piece)

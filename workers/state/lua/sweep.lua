@@ -7,7 +7,7 @@ local looked_at = left
 local deleted = {}
 
 local function forget_approval(id)
-  redis.call('UNLINK', K.approval(id))
+  redis.call('UNLINK', K.approval(id), K.cards(id))
   redis.call('ZREM', K.approvals, id)
   for _, status in ipairs({'pending', 'decided', 'expired', 'superseded', 'cancelled'}) do
     redis.call('ZREM', K.approvals_in(status), id)

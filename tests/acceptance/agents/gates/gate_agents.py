@@ -95,7 +95,7 @@ def odd(_: ToolCallRequest) -> bool:
 
 def agents(mode: Mode) -> dict[str, Any]:
     """All of them, with gates of one mode."""
-    policy = {"allowed_decisions": ["approve", "edit", "reject"], "policy": {"groups": ["finance"]}}
+    policy = {"allowed_decisions": ["approve", "edit", "reject"], "policy": {"reviewers": ["ann", "bob"]}}
     judged = {"allowed_decisions": ["approve", "reject"], "when": odd}
     twice = ScriptedModel(script=[Step(calls=[_PAY]), Step(calls=[_PAY]), report])
     args = {"amount": "1.10", "at": "2026-01-02T00:00:00Z", "key": str(UUID(int=7)), "data": "raw"}

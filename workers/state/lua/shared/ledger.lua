@@ -40,6 +40,7 @@ local function doubt(run)
           if record.approval then
             approvals[#approvals + 1] = record.approval
             redis.call('HSET', K.approval(record.approval), 'outcome', 'unknown')
+            announce(record.approval, 'outcome')
           end
         end
       end

@@ -137,6 +137,7 @@ local function settle(id, outcome, reason)
   local known = redis.call('HGET', K.approval(id), 'outcome')
   if known == 'none' or known == 'started' then
     redis.call('HSET', K.approval(id), 'outcome', outcome, 'outcome_reason', reason or '')
+    announce(id, 'outcome')
   end
 end
 

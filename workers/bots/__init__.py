@@ -1,0 +1,1 @@
+"""Bots: processes that show approval requests on chat platforms and take the decisions given there."""

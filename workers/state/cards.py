@@ -1,0 +1,77 @@
+"""Where requests are shown on chat platforms: each message there, and which are to be looked at again."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .connection import Connection
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PostedCard:
+    """A message that shows a request, or the attempts to post it."""
+
+    channel: str
+    destination: str
+    number: int = 0
+    """0 for the first card at a destination, then one for each reminder there."""
+    reference: str = ""
+    """The platform's, empty while it is not posted."""
+    drawn: str = ""
+    """Digest of what it shows."""
+    tries: int = 0
+    """Failed attempts to post it, or to draw it anew, since the last one that succeeded."""
+    error: str = ""
+    """What the platform said to the last of them."""
+    due_ms: int = 0
+    """When it is tried again, by the bot's clock, Unix time."""
+
+    @property
+    def place(self) -> str:
+        """Names it among the cards of its request."""
+        return f"{self.number}:{self.channel}:{self.destination}"
+
+
+class Cards:
+    """Records of posted cards; of the replicas of a channel's bot one at a time looks after a request's."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._c = connection
+
+    async def of(self, approval_id: str) -> list[PostedCard]:
+        """The cards of a request on all channels, in no order."""
+        record = await self._c.read(self._c.reader.hgetall(self._c.keys("cards", approval_id)))
+        return [PostedCard(**json.loads(text)) for text in record.values()]
+
+    async def save(self, approval_id: str, card: PostedCard) -> None:
+        """Keep what is known of a card, as long as its request is kept."""
+        await self._c.run("cards_save", approval_id, card.place, json.dumps(asdict(card)), again=True)
+
+    async def forget(self, approval_id: str, card: PostedCard) -> None:
+        """Forget a card that is there no more."""
+        await self._c.run("cards_save", approval_id, card.place, "", again=True)
+
+    async def look_again(self, channel: str, approval_ids: Sequence[str]) -> None:
+        """Have the cards of these requests looked at now, by whichever replica is free."""
+        if approval_ids:
+            await self._c.run("cards_hint", channel, *approval_ids, again=True)
+
+    async def known(self, channel: str) -> list[str]:
+        """The requests whose cards are looked at again some time."""
+        ids = await self._c.read(self._c.reader.zrange(self._c.keys("cards_due", channel), 0, -1))
+        return [one.decode() for one in ids]
+
+    async def take(self, channel: str, who: str, *, keep_ms: int, most: int) -> tuple[list[str], int | None]:
+        """Take requests whose cards are to be looked at, for that long; and the ms until more are due."""
+        until, *ids = await self._c.run("cards_take", channel, who, keep_ms, most)
+        return [one.decode() for one in ids], int(until) if until else None
+
+    async def done(self, channel: str, who: str, approval_id: str, *, again_in_ms: int | None) -> None:
+        """Say that a request's cards were looked at, and when they are to be again."""
+        again = "" if again_in_ms is None else again_in_ms
+        await self._c.run("cards_done", channel, who, approval_id, again, again=True)
