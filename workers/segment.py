@@ -24,6 +24,7 @@ from .encoding import check_size, dump_shown
 from .errors import IncompatibleGraph, ThreadExpired, Unsealable
 from .event_writer import EventWriter
 from .fingerprint import fingerprint
+from .gates import tool_nodes
 from .graph_input import check_input
 from .graphs import tool_schemas
 from .interrupts import StaticBreakpoint, pause_of
@@ -214,7 +215,9 @@ class Segment:
         if claim.rollback:
             await roll_back(self._graph, config, claim.rollback)
         if claim.repair:
-            results = partial(cut_off_results, reason=claim.repair, read=partial(self._leases.cut_off, claim))
+            guarded = {name for _, tools in tool_nodes(self._graph) for name in tools}
+            read = partial(self._leases.cut_off, claim)
+            results = partial(cut_off_results, reason=claim.repair, read=read, guarded=guarded)
             await repair_thread(self._graph, config, results)
         if claim.rollback or claim.repair:
             await self._leases.repaired(claim)
