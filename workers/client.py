@@ -125,6 +125,9 @@ class Placet(Reviewing):
         """
         if input is None:
             raise InvalidInput("input", "must not be null; to go on from a pause, decide on its requests")
+        if isinstance(input, str | bytes):
+            right = '{"messages": [{"role": "user", "content": "…"}]}'
+            raise InvalidInput("input", f"must be an object of the agent's input, as {right}, not a text")
         settings = self._connection.settings
         check_messages(input, most=settings.max_messages)
         check_one_of("multitask_strategy", multitask_strategy, get_args(MultitaskStrategy))
