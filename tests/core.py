@@ -149,7 +149,8 @@ class Core:
             CheckedDecision(approval_id=one, digest=digest or f"digest-{one}", decision={"type": kind})
             for one in approval_ids
         ]
-        return await self.approvals.decide(checked, reviewer=reviewer)
+        _, wake_ups = await self.approvals.decide(checked, reviewer=reviewer)
+        return wake_ups
 
     async def start_call(self, claim: Claim, approval_id: str = "a1", *, attempt: int = 1) -> CallRecord:
         """Start the call that a request was about, as its tool does."""

@@ -125,6 +125,9 @@ class Placet(Reviewing):
         """
         if input is None:
             raise InvalidInput("input", "must not be null; to go on from a pause, decide on its requests")
+        if isinstance(input, str | bytes):
+            right = '{"messages": [{"role": "user", "content": "…"}]}'
+            raise InvalidInput("input", f"must be an object of the agent's input, as {right}, not a text")
         settings = self._connection.settings
         check_messages(input, most=settings.max_messages)
         check_one_of("multitask_strategy", multitask_strategy, get_args(MultitaskStrategy))
@@ -205,7 +208,7 @@ class Placet(Reviewing):
             while not told:
                 events = await self._events.after(run_id, position, block_ms=BLOCK_MS)
                 position = events[-1].id if events else position
-                told = not events or any(event.type.startswith("run.") for event in events)
+                told = not events or any(_may_be_there(event) for event in events)
 
     async def stream(
         self, run_id: str, *, after: int | None = None, until: Until = "end"
@@ -286,3 +289,7 @@ class Placet(Reviewing):
 
 def _there(run: Run, until: Until) -> bool:
     return run.ended or (until == "pause" and run.status == "interrupted")
+
+
+def _may_be_there(event: Event) -> bool:
+    return event.type.startswith("run.") and event.type not in ("run.started", "run.resumed")

@@ -15,7 +15,7 @@ from .checkpoint.serde import CheckpointSerde
 from .errors import UnreadableCheckpoint
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Collection, Sequence
 
     from langchain_core.messages import AIMessage, ToolCall
 
@@ -28,6 +28,7 @@ async def cut_off_results(
     *,
     reason: str,
     read: Callable[[Sequence[str]], Awaitable[dict[str, CallRecord]]],
+    guarded: Collection[str] = (),
 ) -> list[ToolMessage]:
     """Make a result for each call: its own if the ledger has it, else what is known, and `reason`.
 
@@ -36,11 +37,14 @@ async def cut_off_results(
         calls: Those without a result.
         reason: Why the run ended.
         read: Reads the last attempts at calls by their keys; calls that were never started have none.
+        guarded: The tools whose calls are started by way of the ledger alone.
     """
     keys = [call_key(call, message, task="") for call in calls]
     records = await read(keys)
     return [
-        _kept(call, records.get(key)) or _told(call, records.get(key), reason)
+        _kept(call, records.get(key))
+        # the keys of a message without an id hold the task, which nobody knows now
+        or _told(call, records.get(key), reason, guarded=bool(message.id) and call["name"] in guarded)
         for call, key in zip(calls, keys, strict=True)
     ]
 
@@ -70,8 +74,10 @@ def _messages(update: Any) -> list[Any]:
     return messages if isinstance(messages, list) else [messages]
 
 
-def _told(call: ToolCall, record: CallRecord | None, reason: str) -> ToolMessage:
-    if record is None:
+def _told(call: ToolCall, record: CallRecord | None, reason: str, *, guarded: bool) -> ToolMessage:
+    if record is None and guarded:
+        known = "was never started"
+    elif record is None or record.state == "new":  # it had paused by itself
         known = "did not finish"
     elif record.state == "failed":
         known = "failed, and was not tried again"

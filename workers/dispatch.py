@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from .logs import logger
 
@@ -20,7 +22,7 @@ START_RUN, RESUME_RUN = TASKS = ("placet.start_run", "placet.resume_run")
 
 
 class Dispatcher:
-    """Celery's `send_task` in a thread of its own, in order, in batches.
+    """Sends Celery's messages in a thread of its own, in order, in batches.
 
     Nothing is lost when the broker is away: the store's outbox holds each wake-up until its run is claimed.
     """
@@ -29,33 +31,31 @@ class Dispatcher:
         self._settings = settings
         self._app = app
         self._threads = ThreadPoolExecutor(1, thread_name_prefix="placet-dispatch")
-        self._waiting: list[WakeUp] = []
-        self._sending: asyncio.Task[None] | None = None
+        self._waiting: deque[WakeUp] = deque()
+        self._sending: asyncio.Future[None] | None = None
 
     def send(self, wake_ups: Sequence[WakeUp]) -> None:
         """Send soon; never blocks and never fails."""
         if not wake_ups:
             return
-        self._waiting += wake_ups
-        if self._sending is None or self._sending.done():
-            self._sending = asyncio.get_running_loop().create_task(self._send_all())
+        self._waiting.extend(wake_ups)
+        self._sending = asyncio.get_running_loop().run_in_executor(self._threads, self._send_waiting)
 
     async def flush(self) -> None:
         """Wait until everything is sent, or found not to be possible now."""
         if self._sending is not None:
-            await self._sending
+            await asyncio.wait([self._sending])
 
     async def aclose(self) -> None:
         """Send what is waiting, then stop."""
         await self.flush()
         self._threads.shutdown(wait=False)
 
-    async def _send_all(self) -> None:
-        loop = asyncio.get_running_loop()
-        while self._waiting:
-            batch, self._waiting = self._waiting, []
-            if not await loop.run_in_executor(self._threads, self._send, batch):
-                self._waiting.clear()  # the broker is away: the rest would only wait for it in turn
+    def _send_waiting(self) -> None:
+        """Send all that waits by now, in the thread; nothing if a call before this one did."""
+        batch = [self._waiting.popleft() for _ in range(len(self._waiting))]
+        if batch and not self._send(batch):
+            self._waiting.clear()  # the broker is away: the rest would only wait for it in turn
 
     def _send(self, batch: Sequence[WakeUp]) -> bool:
         # imported here, in the thread: a client that only reads never pays for Celery
@@ -69,7 +69,9 @@ class Dispatcher:
                     task, queue = START_RUN if wake_up.first else RESUME_RUN, wake_up.queue
                     if queue not in app.amqp.queues:
                         app.amqp.queues.add(broker_queue(self._settings, queue))
-                    app.send_task(task, args=[wake_up.run_id], queue=queue, producer=producer)
+                    # as `send_task` does, which spends as much on what a worker does not read as on the rest
+                    message: Any = ({"task": task, "id": str(uuid4())}, {}, [[wake_up.run_id], {}, {}], None)
+                    app.amqp.send_task_message(producer, task, message, queue=queue)
                 if self._settings.uses_rabbitmq:
                     # sending into a dead connection tells of no error, an answer tells that it lives: for a
                     # wake-up that is enough, and ten times as fast as to have each one confirmed

@@ -69,7 +69,6 @@ class InvalidInput(PermanentError, ValueError):
     def __init__(self, field: str, message: str) -> None:
         super().__init__(f"{field}: {message}")
         self.field = field
-        self.message = message
 
 
 class NotFound(PermanentError):

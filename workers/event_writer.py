@@ -18,6 +18,8 @@ _BEGINS = 200
 """Characters of an event that was cut which are kept."""
 GATHER_SECONDS = 0.05
 """How long an event waits for others: what nobody who watches sees, and a fast segment's are one write."""
+PROGRESS_SECONDS = 0.005
+"""How long progress waits, so that what is about to begin is not held up."""
 
 
 class EventWriter:
@@ -58,7 +60,8 @@ class EventWriter:
         """Say that the segment has got past what it began with: attempts count anew from here."""
         if not self._progressed:
             self._progressed = True
-            self._hurry.set()  # a worker that dies in a moment is not to take it along
+            # a worker that dies soon is not to take it along; a tool that kills it says itself that it began
+            asyncio.get_running_loop().call_later(PROGRESS_SECONDS, self._hurry.set)
             self._start()
 
     def _start(self) -> None:

@@ -76,11 +76,10 @@ class Reviewing:
         """
         check_one_of("status", status, _APPROVAL_STATUSES)
         check_filters(group=group)
-        changes = self._watch.alone() if group is None else self._watch.shared(group)
+        changes = self._watch.alone(status) if group is None else self._watch.shared(group, status)
         async with aclosing(changes):
             async for approval in changes:
-                if status in (None, approval.status):
-                    yield approval
+                yield approval
 
     async def cards(self, approval_id: str) -> list[PostedCard]:
         """Where a request is shown on chat platforms, and what could not be delivered there."""
@@ -161,8 +160,9 @@ class Reviewing:
                 )
         if issues:
             raise InvalidDecision(issues)
-        self._dispatcher.send(await self._approvals.decide(checked, reviewer=decided_by))
-        return [await self._approvals.get(one.approval_id) for one in checked]
+        decided, wake_ups = await self._approvals.decide(checked, reviewer=decided_by)
+        self._dispatcher.send(wake_ups)
+        return decided
 
     async def resume(self, run_id: str, resume: Any, *, reviewer: str) -> list[Approval]:
         """Decide as LangGraph's `Command(resume=…)` does: an answer, or a map of interrupt id to answer.

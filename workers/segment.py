@@ -24,6 +24,8 @@ from .encoding import check_size, dump_shown
 from .errors import IncompatibleGraph, ThreadExpired, Unsealable
 from .event_writer import EventWriter
 from .fingerprint import fingerprint
+from .gates import tool_nodes
+from .graph_input import check_input
 from .graphs import tool_schemas
 from .interrupts import StaticBreakpoint, pause_of
 from .masked_events import MaskedEvents
@@ -83,6 +85,7 @@ class Segment:
         self._approvals = approvals
         self._settings = leases.settings
         self._config = graph_config(claim)
+        self._config["configurable"]["__placet_saved"] = list(claim.saved)
         self._values: Any = None
         self._interrupts: dict[str, Interrupt] | None = None
         self._call_of = {a.tool_call_id: a.approval_id for a in claim.answers if a.tool_call_id}
@@ -95,6 +98,7 @@ class Segment:
             GraphDrained: when it stopped at a checkpoint because `control` asked for it.
             ThreadExpired: when the checkpoint it paused at is gone.
             IncompatibleGraph: when it cannot go on in this graph; nothing has happened then.
+        InvalidInput: when the graph would take nothing of the run's input.
             Exception: whatever the graph raises.
         """
         start = await self._start()
@@ -205,17 +209,20 @@ class Segment:
 
     async def _begin(self) -> _Start:
         """The run's input, once the thread is in order."""
-        claim = self._claim
+        claim, given = self._claim, first_input(self._claim)
+        check_input(self._graph, given)
         # checkpoints with this run's id would say that its input is there
         config: RunnableConfig = {**self._config, "metadata": {}}
         if claim.rollback:
             await roll_back(self._graph, config, claim.rollback)
         if claim.repair:
-            results = partial(cut_off_results, reason=claim.repair, read=partial(self._leases.cut_off, claim))
+            guarded = {name for _, tools in tool_nodes(self._graph) for name in tools}
+            read = partial(self._leases.cut_off, claim)
+            results = partial(cut_off_results, reason=claim.repair, read=read, guarded=guarded)
             await repair_thread(self._graph, config, results)
         if claim.rollback or claim.repair:
             await self._leases.repaired(claim)
-        return _Start(self.masks.input(first_input(self._claim)))
+        return _Start(self.masks.input(given))
 
     async def _start_from(self, state: StateSnapshot, resume: dict[str, Any]) -> _Start | Finished | Paused:
         claim = self._claim

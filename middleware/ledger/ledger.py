@@ -128,7 +128,7 @@ def _by_tool(field: str, given: object) -> dict[str, Any]:
         try:
             Declaration(**{field: value})
         except InvalidInput as error:
-            raise InvalidInput(f"{field}[{name!r}]", error.message) from None
+            raise InvalidInput(f"{field}[{name!r}]", str(error).removeprefix(f"{field}: ")) from None
     return dict(given)
 
 

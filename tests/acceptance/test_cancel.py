@@ -136,3 +136,17 @@ async def test_from_another_process_while_its_hints_are_cut_off(fleet: Fleet, pl
         await placet.cancel(run.id)
         assert (await placet.wait(run.id, timeout=PATIENCE)).status == "cancelled"
     assert fleet.effects("slow", "end") == []
+
+
+async def test_a_call_that_only_waited_for_a_person_was_never_started(fleet: Fleet, placet: Placet) -> None:
+    await fleet.start()
+    run = await placet.enqueue("batched", human("pay"))
+    await paused(placet, run)
+    await placet.cancel(run.id, reason="not needed")
+    await paused(placet, await placet.enqueue("batched", human("again"), thread_id=run.thread_id))
+    said = (await placet.state(run.thread_id))["values"]["messages"]
+    results = [one for one in said if one["type"] == "tool"]
+    assert [one["content"] for one in results] == [
+        f"The call of `{one['name']}` was never started: not needed." for one in results
+    ]
+    assert len(results) == 3

@@ -254,6 +254,19 @@ async def test_wrong_usage_is_one_line_and_status_2(fleet: Fleet) -> None:
         assert says in err
 
 
+async def test_an_input_that_the_agent_would_drop_is_an_error(fleet: Fleet) -> None:
+    await fleet.start()
+    status, told = await error(fleet, "enqueue", "batched", "--input", '"hi"')
+    assert (status, told["type"]) == (1, "InvalidInput")
+    assert told["message"].startswith('input: must be an object of the agent\'s input, as {"messages": [')
+    status, out, _ = await cli(fleet, "enqueue", "batched", "--input", '{"messges": []}', "--wait", "--json")
+    run = json.loads(out)
+    assert (status, run["status"], run["error"]["type"]) == (1, "error", "InvalidInput")
+    assert (
+        "input.messges: is no key of the agent's input, did you mean 'messages'?" in run["error"]["message"]
+    )
+
+
 async def test_errors_are_one_line_and_status_1(fleet: Fleet) -> None:
     status, _, err = await cli(fleet, "runs", "show", "nope")
     assert (status, err) == (1, "error: no run 'nope'\n")

@@ -101,7 +101,10 @@ async def test_a_command_in_an_answer_is_plain_data(fleet: Fleet, placet: Placet
 
 async def test_a_command_as_an_input_is_plain_data(fleet: Fleet, placet: Placet) -> None:
     await fleet.start()
-    run = await placet.enqueue("questions", COMMAND)
+    alone = await placet.wait((await placet.enqueue("questions", COMMAND)).id, timeout=PATIENCE)
+    assert alone.error is not None
+    assert alone.error["message"].startswith("input.update: is no key of the agent's input; it has answers")
+    run = await placet.enqueue("questions", {**COMMAND, "answers": []})
     (asked,) = await paused(placet, run)
     assert asked.value == "first?"
     assert fleet.effects("ask") == []

@@ -119,6 +119,16 @@ async def test_progress_counts_attempts_anew(core: Core) -> None:
     await core.look()
 
 
+async def test_a_call_that_starts_for_the_first_time_is_progress(core: Core) -> None:
+    await core.enqueue()
+    for approval_id, attempt in (("a1", 1), ("a1", 1), ("a1", 2), ("a2", 3), ("a1", 1)):
+        claim = await core.claim()
+        assert claim.run.attempt == attempt
+        await core.start_call(claim, approval_id)
+        await core.expire_lease()
+    await core.look()
+
+
 async def test_given_back_at_once_with_or_without_counting(core: Core) -> None:
     await core.enqueue()
     woken = await core.leases.give_back(await core.claim(), reason="worker stops", count_attempt=False)

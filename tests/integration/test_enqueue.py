@@ -200,6 +200,8 @@ async def test_what_is_not_json_is_refused_by_name(core: Core, field: str, bad: 
     ("field", "bad"),
     [
         ("input", None),
+        ("input", "hi"),
+        ("input", b"hi"),
         ("run_id", "x" * 513),
         ("run_id", "\ud800"),
         ("run_id", ""),

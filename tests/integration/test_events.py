@@ -202,6 +202,19 @@ async def test_a_watcher_sees_every_request_and_what_becomes_of_it(core: Core) -
     ]
 
 
+async def test_a_watcher_of_those_that_are_pending_sees_one_that_is_asked_again(core: Core) -> None:
+    await core.paused(request("a1"))
+    seen = []
+    async with asyncio.timeout(UNTIL_READY), aclosing(core.placet.watch_approvals()) as watching:
+        async for approval in watching:
+            seen.append((approval.id, approval.status))
+            if len(seen) > 1:
+                break
+            await core.decide("a1")
+            await core.pause(await core.claim(), request("a1"))
+    assert seen == [("a1", "pending")] * 2
+
+
 async def test_a_watcher_misses_nothing_while_requests_come_and_go(core: Core) -> None:
     total = 450
 

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from placet.state.keys import _TEMPLATES, Keys, lua_prelude
+from placet.state.keys import _TEMPLATES, Keys, with_keys
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -16,7 +16,7 @@ async def test_lua_names_the_same_keys_as_python(redis: Redis, key: str) -> None
     for name, template in _TEMPLATES.items():
         blank = "{}" in template
         call = f"K.{name}(ARGV[1])" if blank else f"K.{name}"
-        named = await redis.eval(f"{lua_prelude()}return {call}", 1, keys.prefix, key)
+        named = await redis.eval(with_keys(f"return {call}"), 1, keys.prefix, key)
         expected = keys(name, key) if blank else keys(name)
         assert named == expected.encode()
         assert expected.startswith("{ns}:")

@@ -22,16 +22,18 @@ MESSAGE = AIMessage("", id="m1", tool_calls=CALLS)
 PAID = ToolMessage("paid", tool_call_id="call_0", artifact={"receipt": 7})
 
 
-async def results(record: CallRecord | None) -> list[ToolMessage]:
+async def results(record: CallRecord | None, *, guarded: bool = True) -> list[ToolMessage]:
     """What is said of two calls, of the first of which something is known."""
     known = {} if record is None else {call_key(CALLS[0], MESSAGE, task="tools:7"): record}
 
     async def read(keys: Sequence[str]) -> dict[str, CallRecord]:
         return {key: known[key] for key in keys if key in known}
 
-    first, second = await cut_off_results(MESSAGE, CALLS, reason="it was cancelled", read=read)
+    tools: set[str] = {"pay"} if guarded else {"mail"}
+    first, second = await cut_off_results(MESSAGE, CALLS, reason="it was cancelled", read=read, guarded=tools)
     assert (first.tool_call_id, second.tool_call_id) == ("call_0", "call_1")
-    assert second.content == "The call of `pay` did not finish: it was cancelled."
+    of_second = "was never started" if guarded else "did not finish"
+    assert second.content == f"The call of `pay` {of_second}: it was cancelled."
     return [first, second]
 
 
@@ -42,7 +44,8 @@ def done(result: Any) -> CallRecord:
 @pytest.mark.parametrize(
     ("record", "known"),
     [
-        (None, "did not finish"),
+        (None, "was never started"),
+        (CallRecord("new", 0), "did not finish"),
         (CallRecord("unknown", 1), "was cut off and may have taken effect"),
         (CallRecord("unknown", 1, note="ran to its end, but"), "ran to its end, but"),
         (CallRecord("failed", 1, b""), "failed, and was not tried again"),
@@ -53,6 +56,20 @@ def done(result: Any) -> CallRecord:
 async def test_what_is_known_is_said(record: CallRecord | None, known: str) -> None:
     first, _ = await results(record)
     assert (first.status, first.content) == ("error", f"The call of `pay` {known}: it was cancelled.")
+
+
+async def test_of_what_the_ledger_does_not_guard_nobody_knows_that_it_never_started() -> None:
+    first, _ = await results(None, guarded=False)
+    assert first.content == "The call of `pay` did not finish: it was cancelled."
+
+
+async def test_a_message_without_an_id_may_have_calls_under_other_keys() -> None:
+    async def read(_: Sequence[str]) -> dict[str, CallRecord]:
+        return {}
+
+    message = AIMessage("", tool_calls=CALLS)
+    first, _ = await cut_off_results(message, CALLS, reason="it was cancelled", read=read, guarded={"pay"})
+    assert first.content == "The call of `pay` did not finish: it was cancelled."
 
 
 @pytest.mark.parametrize("result", [PAID, Command(update={"count": 3, "messages": [PAID]})])

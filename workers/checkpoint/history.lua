@@ -1,7 +1,7 @@
 -- KEYS[1] the thread's hash; ARGV[1] namespace, [2] checkpoint id or '' for the latest, [3…] delta channels
 -- returns of each ancestor, nearest first, that any channel still needs: the seeds found there (channel, blob,
 -- its elements) and its writes, each after its name
-local ns, id = ARGV[1], ARGV[2]
+local key, ns, id = KEYS[1], ARGV[1], ARGV[2]
 if id == '' then id = redis.call('HGET', key, 'i\31' .. ns) end
 local function read(of)
   local record = of and of ~= '' and redis.call('HGET', key, 'c\31' .. ns .. '\31' .. of)
@@ -15,7 +15,7 @@ while next(open) do
   local record = read(id)
   if not record then break end
   local seeds, writes = {}, {}
-  local all = pending(ns .. '\31' .. id)
+  local all = pending(key, ns .. '\31' .. id)
   for i = 1, #all, 2 do
     if open[head(all[i + 1])[3]] then
       writes[#writes + 1] = all[i]

@@ -1,7 +1,5 @@
-local key = KEYS[1]
-
 -- the pending writes of the checkpoint at namespace and id, each after its name
-local function pending(at)
+local function pending(key, at)
   local packed = redis.call('HGET', key, 'p\31' .. at)
   local writes = packed and cmsgpack.unpack(packed) or {}
   for i = 2, #writes, 2 do

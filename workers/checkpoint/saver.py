@@ -27,7 +27,7 @@ from .layout import (
     unpack_record,
     unpack_write,
 )
-from .threads import TOKEN, ThreadsSaver
+from .threads import SAVED, TOKEN, ThreadsSaver
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from .layout import Write
     from .threads import Place
 
-__all__ = ["TOKEN", "RedisSaver"]
+__all__ = ["SAVED", "TOKEN", "RedisSaver"]
 
 
 class RedisSaver(ThreadsSaver):
@@ -158,9 +158,13 @@ class RedisSaver(ThreadsSaver):
         Raises:
             UnreadableCheckpoint: when it cannot be made again as it was written.
         """
-        place = self._place(config)
-        args = [self._ttl_ms, place.namespace, get_checkpoint_id(config) or ""]
-        reply = await self._scripts.run("get", place.keys[:1], args)
+        place, checkpoint_id = self._place(config), get_checkpoint_id(config) or ""
+        saved = config["configurable"].get(SAVED)
+        if saved and not place.namespace and not checkpoint_id:
+            reply = saved.pop()
+        else:
+            args = [self._ttl_ms, place.namespace, checkpoint_id]
+            reply = await self._scripts.run("get", place.keys[:1], args)
         return None if reply is None else self._tuple(place, reply)
 
     def _tuple(self, place: Place, reply: Any) -> CheckpointTuple:

@@ -19,6 +19,8 @@ Fenced = Literal["put", "put_writes", "delete", "copy", "sweep"]
 Open = Literal["get", "index", "history"]
 _FENCED: tuple[Fenced, ...] = ("put", "put_writes", "delete", "copy", "sweep")
 _OPEN: tuple[Open, ...] = ("get", "index", "history")
+SAVED = ("head", "pending", "saved")
+"""The files that read a checkpoint."""
 
 
 class Scripts:
@@ -26,7 +28,7 @@ class Scripts:
 
     def __init__(self, redis: Redis) -> None:
         sources: dict[str, str] = {name: source("fence", "head", name) for name in _FENCED}
-        sources |= {name: source("head", "pending", name) for name in _OPEN}
+        sources |= {name: source(*SAVED, name) for name in _OPEN}
         self._batches = Batches(redis)
         self._scripts = {name: redis.register_script(source) for name, source in sources.items()}
 

@@ -19,7 +19,7 @@ from langgraph.store.base import (
 
 from ..errors import InvalidSettings
 from ..state.batches import Batches
-from ..state.keys import Keys, lua_prelude
+from ..state.keys import Keys, with_keys
 from .codec import Codec, encrypted
 from .scripts import call, source
 from .serde import CheckpointSerde, parse_allowed_types
@@ -92,7 +92,7 @@ class RedisStore(LoopBound, BaseStore):
         self._codec = Codec(encrypted(serde, encryption_key)[0] if encryption_key else serde, b"")
         self._prefix = [Keys(namespace).prefix]
         self._batches = Batches(redis)
-        self._script = redis.register_script(lua_prelude() + source("store"))
+        self._script = redis.register_script(with_keys(source("store")))
         self._bind()
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 TOKEN = "__placet_token"  # noqa: S105 - a key of `configurable`
 """Where a config carries the fencing token of the lease that its writer holds."""
+SAVED = "__placet_saved"
+"""Where it carries what the claim of that lease found saved, in a list that the first who reads empties."""
 _CONNECTIONS = 32
 
 

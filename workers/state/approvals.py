@@ -125,8 +125,10 @@ class Approvals:
         ids = await self._c.read(self._c.reader.lrange(self._c.keys("run_pause", run_id), 0, -1))
         return [await self.get(key.decode()) for key in ids]
 
-    async def decide(self, checked: Sequence[CheckedDecision], *, reviewer: str) -> list[WakeUp]:
-        """Save decisions, all or none; the first decision on a request wins.
+    async def decide(
+        self, checked: Sequence[CheckedDecision], *, reviewer: str
+    ) -> tuple[list[Approval], list[WakeUp]]:
+        """Save decisions, all or none; the first on a request wins. Gives the requests as they are then.
 
         Raises:
             NotFound, AlreadyDecided, NotPending, ChangedSinceSeen: for the first request that refuses.
@@ -147,7 +149,8 @@ class Approvals:
             raise ChangedSinceSeen(facts[0])
         if tag == "gone":
             raise ThreadExpired(facts[0], facts[1])
-        return wake_ups(reply)
+        records = [dict(zip(flat[::2], flat[1::2], strict=True)) for flat in reply[1]]
+        return [approval_of(record, self._c.seal) for record in records], wake_ups(reply)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,10 +18,11 @@ from redis.backoff import ExponentialBackoff
 
 from placet.middleware.shared.counts import GRACE_MS
 
+from ..checkpoint import scripts as checkpoint_scripts
 from ..errors import LeaseLost, NotConnected
 from ..sealing import seal_of
 from .batches import Batches
-from .keys import Keys, lua_prelude
+from .keys import Keys, with_keys
 from .outages import outages
 from .workers import alive_seconds
 
@@ -233,7 +234,9 @@ class Connection:
 def _source(name: str) -> str:
     folder = files(__package__) / "lua"
     shared = [(folder / "shared" / f"{part}.lua").read_text() for part in SHARED]
-    return "\n".join((lua_prelude(), *shared, (folder / f"{name}.lua").read_text()))
+    if name == "claim":  # it reads the thread's checkpoint, too
+        shared.append(checkpoint_scripts.source(*checkpoint_scripts.SAVED))
+    return with_keys("\n".join((*shared, (folder / f"{name}.lua").read_text())))
 
 
 def _constants(settings: Settings) -> str:

@@ -63,6 +63,7 @@ _TEMPLATES = {
     "approval": "approval:{}",  # hash
     "cards": "cards:{}",  # hash: a place that shows it -> the message there, JSON
     # one chat platform
+    "delivery": "delivery:{}",  # string by a click's id, for an hour: it was recorded
     "cards_due": "cards-due:{}",  # zset: approval id -> when its cards are to be looked at, ms
     "cards_taken": "cards-taken:{}",  # hash: approval id -> who looks at them; ID:again -> look once more
 }
@@ -86,13 +87,15 @@ class Keys:
         return self.prefix + (template.replace("{}", ids[0], 1) if ids else template)
 
 
-def lua_prelude() -> str:
-    """Lua functions that name the same keys: `K.run(id)`, with the prefix in `KEYS[1]`."""
+def with_keys(script: str) -> str:
+    """A script behind Lua functions that name the keys it uses: `K.run(id)`, with the prefix in `KEYS[1]`."""
     lines = ["local P = KEYS[1]", "local K = {}"]
     for name, template in _TEMPLATES.items():
         head, _, tail = template.partition("{}")
+        if f"K.{name}" not in script:
+            continue  # each takes its time in every call of the script
         if "{}" in template:
             lines.append(f"function K.{name}(id) return P..'{head}'..id..'{tail}' end")
         else:
             lines.append(f"K.{name} = P..'{head}'")
-    return "\n".join(lines) + "\n"
+    return "\n".join((*lines, script))

@@ -61,6 +61,8 @@ class Claim:
     """The run that left the thread so: its ledger knows of the calls that were cut off."""
     rollback: tuple[str, ...] = ()
     """Runs whose checkpoints are to go before this one begins."""
+    saved: tuple[Any, ...] = ()
+    """What our checkpointer has of the thread, to be read; empty where something is to be mended first."""
     unsealed: bool = False
     """Whether it begins with an input that stands in clear, though this process has a key."""
 
@@ -86,7 +88,7 @@ class Leases:
         reply = await self._c.run("claim", run_id, self.owner, *bounds, self._fleet, settings.build_id)
         if reply[0] != b"claimed":
             return None, reply[0].decode(), wake_ups(reply)
-        _, token, flat, answers, repair, repair_run, rollback, _ = reply
+        _, token, flat, answers, repair, repair_run, rollback, saved, _ = reply
         record = dict(zip(flat[::2], flat[1::2], strict=True))
         claim = Claim(
             run=run_of(record, self._c.seal),
@@ -97,6 +99,7 @@ class Leases:
             repair=repair.decode(),
             repair_run=repair_run.decode(),
             rollback=tuple(json.loads(rollback)),
+            saved=tuple(saved),
             unsealed=self._c.seal is not None and not is_sealed(record.get(b"input", MARK.encode()).decode()),
         )
         return claim, "claimed", wake_ups(reply)

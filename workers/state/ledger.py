@@ -67,8 +67,10 @@ async def last_attempts(connection: Connection, run_id: str, keys: Sequence[str]
     found = await connection.read(connection.reader.hmget(ledger, list(keys))) if keys else []
     made = {}
     for key, text in zip(keys, found, strict=True):
-        attempts = json.loads(text)["attempts"] if text is not None else None
-        if not attempts:
+        if text is None:
+            continue
+        if not (attempts := json.loads(text)["attempts"]):  # the start was taken back, as of one that paused
+            made[key] = CallRecord("new", 0)
             continue
         number = max(attempts, key=int)
         last = attempts[number]

@@ -109,4 +109,6 @@ end
 for i, value in ipairs(redis.call('HMGET', K.run(run), unpack(names))) do
   record[2 * i - 1], record[2 * i] = names[i], value
 end
-return {'claimed', token, record, pause.answers, left[1] or '', left[2] or '', left[3] or '[]', WOKEN}
+-- nobody but the one who claims writes to the thread now; it reads anew what it has mended
+local found = (left[1] or left[3]) and {} or {saved(K.checkpoint(thread), '', '')}
+return {'claimed', token, record, pause.answers, left[1] or '', left[2] or '', left[3] or '[]', found, WOKEN}

@@ -1,5 +1,5 @@
 -- ARGV: reviewer, pid, then approval id/digest that was checked/decision (JSON)/its type quadruples
--- First decision wins; several are saved together or not at all.
+-- First decision wins; several are saved together or not at all. Gives the requests as they are then.
 local reviewer, pid = ARGV[1], ARGV[2]
 local lost
 for i = 3, #ARGV, 4 do
@@ -38,4 +38,6 @@ for run, what in pairs(runs) do
     if pause.fresh then wake(run) end
   end
 end
-return {'saved', WOKEN}
+local records = {}
+for i = 3, #ARGV, 4 do records[#records + 1] = redis.call('HGETALL', K.approval(ARGV[i])) end
+return {'saved', records, WOKEN}
