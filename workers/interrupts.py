@@ -83,7 +83,7 @@ def pause_of(
         drafts = (
             _unknown_call(raised)
             or batched(value, raised.value, pending, tool_schemas or {})
-            or per_call(value, raised.value, schema, pending)
+            or per_call(value, raised.value, schema)
             or [Draft("question", "raw", ("answer",), schema, value=value)]
         )
         if masks is not None:
