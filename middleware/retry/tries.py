@@ -118,7 +118,8 @@ class Tries:
             if not known.wait_ms:
                 break
             if known.wait_ms > policy.park_after * 1000:
-                park(run.run_id, key=self._key, due_ms=known.due_ms)
+                why = f"attempt {known.number + 1} of {policy.max_retries + 1} at {self._what}"
+                park(run.run_id, key=self._key, due_ms=known.due_ms, why=why)
             await asyncio.sleep(known.wait_ms / 1000)
         self.number, self._waited_ms = known.number, known.waited_ms
         if self.number > policy.max_retries + 1:
