@@ -63,7 +63,7 @@ class TeamsChannel:
                 session.post(url, json=message, allow_redirects=False) as answer,
             ):
                 wait = answer.headers.get("retry-after", "")
-                if not HTTPStatus(answer.status).is_success:
+                if answer.status not in (HTTPStatus.OK, HTTPStatus.ACCEPTED):
                     told = f"Teams answered {answer.status}"
                     raise Undelivered(told, retry_after=float(wait) if wait.isdecimal() else None)
         except (aiohttp.ClientError, TimeoutError) as error:

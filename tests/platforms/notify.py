@@ -9,31 +9,27 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 from aiosmtpd.controller import Controller
+from platforms.one_way import OneWay
 
 from placet.embedded import free_port
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncIterator
     from email.message import EmailMessage
     from pathlib import Path
-
-    from platforms.platform import Answer, Shown
 
 PASSWORD = "pii-hush-4711"  # noqa: S105 - no one's
 
 
 @dataclass
-class Notified:
-    """What came in at the destinations `hook` and `mail`; nobody can click there."""
+class Notified(OneWay):
+    """What came in at the destinations `hook` and `mail`."""
 
-    folder: Path
     name: str = "notify"
     destination: str = "hook"
-    people: Mapping[str, str] = field(default_factory=lambda: {who: who for who in ("alice", "bob")})
     ports: tuple[int, int] = field(default_factory=lambda: (free_port(), free_port()))
     posts: list[dict[str, Any]] = field(default_factory=list)
     mails: list[EmailMessage] = field(default_factory=list)
-    failures: int = 0
 
     def env(self, replica: int = 0) -> dict[str, str]:  # noqa: ARG002 - all are alike
         http, smtp = self.ports
@@ -59,23 +55,6 @@ class Notified:
     async def handle_DATA(self, _server: Any, _session: Any, envelope: Any) -> str:  # noqa: N802 - aiosmtpd's
         self.mails.append(message_from_bytes(envelope.content, policy=policy.default))
         return "250 OK"
-
-    def fail(self, times: int, *, retry_after: float | None = None) -> None:  # noqa: ARG002 - Apprise tells none
-        self.failures = times
-
-    async def cards(self, approval_id: str) -> list[Shown]:
-        raise NotImplementedError
-
-    async def click(
-        self, token: str, *, by: str, shown: Shown, typed: Mapping[str, str] | None = None, replica: int = 0
-    ) -> Answer:
-        raise NotImplementedError
-
-    def acknowledged(self, token: str) -> bool:
-        raise NotImplementedError
-
-    async def delete(self, shown: Shown) -> None:
-        raise NotImplementedError
 
 
 @asynccontextmanager
