@@ -58,7 +58,7 @@ _TEMPLATES = {
     "store_items": "store-items:{}",  # hash by namespace: key -> item
     "store_order": "store-order:{}",  # zset by namespace: key -> its number in the sequence
     # one model
-    "breaker": "breaker:{}",  # hash: failures, open_until; trial:call -> until when it counts; expires
+    "breaker": "breaker:{}",  # hash: failures, open_until; trial:call -> counts until, token, run
     # one approval request
     "approval": "approval:{}",  # hash
     "cards": "cards:{}",  # hash: a place that shows it -> the message there, JSON
