@@ -137,7 +137,7 @@ def _unknown_call(raised: RaisedInterrupt) -> list[Draft]:
             tool=value["tool"],
             args=value["args"],
             tool_call_id=value["tool_call_id"],
-            description=value["description"],
+            description=" ".join(filter(None, (value["description"], value.get("told")))),
         )
     ]
 

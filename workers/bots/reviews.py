@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -16,6 +17,7 @@ from ..errors import (
     NotFound,
     NotPending,
     PlacetError,
+    RetryableError,
     StoreUnavailable,
 )
 from .card import card_of, read_button
@@ -112,7 +114,8 @@ class Reviews:
                 button.approval_id, made, reviewer=identity, seen=button.digest
             )
             if delivery:
-                await self._deliveries.note(delivery)
+                with suppress(RetryableError):  # the decision stands all the same
+                    await self._deliveries.note(delivery)
         except InvalidDecision as error:
             issues: dict[str, str] = {}
             for issue in error.issues:
