@@ -44,7 +44,7 @@ def guard_tools() -> None:
     """Guard them from now on; a second time changes nothing.
 
     Raises:
-        InvalidSettings: when LangGraph's ToolNode or LangChain's agent is not what this was written for.
+        InvalidSettings: when LangGraph's ToolNode is not the one that this was written for.
     """
     if _plain:
         return
@@ -52,20 +52,19 @@ def guard_tools() -> None:
         method = getattr(ToolNode, name, None)
         if method is None or tuple(inspect.signature(method).parameters) != parameters:
             raise InvalidSettings(f"langgraph: ToolNode.{name} is not that of 1.2: tools cannot be guarded")
-    keeps = getattr(factory, _KEEPS, None)
-    if keeps is None or next(iter(inspect.signature(keeps).parameters)) != "model_response":
-        raise InvalidSettings(f"langchain: agents.factory.{_KEEPS} is not that of 1.x: calls get no ids")
     _plain.update({name: getattr(ToolNode, name) for name in _PARAMETERS})
     guards = (_execute_async, _execute_sync, _run_async, _run_sync)
     for name, guarded in zip(_PARAMETERS, guards, strict=True):
         setattr(ToolNode, name, guarded)
-    _plain[_KEEPS] = keeps
-    setattr(factory, _KEEPS, _keep)
+    # another LangChain may have it elsewhere: then gates and PII rules alone tell calls apart
+    if keeps := getattr(factory, _KEEPS, None):
+        _plain[_KEEPS] = keeps
+        setattr(factory, _KEEPS, _keep)
 
 
 def _keep(model_response: Any, *args: Any, **kwargs: Any) -> Any:
-    given = model_response.result
-    if _guarded_run() is not None:
+    given = getattr(model_response, "result", None)
+    if given and _guarded_run() is not None:
         made = [with_distinct_ids(one) if isinstance(one, AIMessage) else one for one in given]
         model_response = replace(model_response, result=made)
     return _plain[_KEEPS](model_response, *args, **kwargs)
