@@ -173,23 +173,17 @@ def _call_ids(actions: Sequence[dict[str, Any]], pending: Sequence[PendingCall])
     ]
 
 
-def per_call(
-    value: Any, raw: Any, schema: dict[str, Any] | None, pending: Sequence[PendingCall]
-) -> list[Draft]:
+def per_call(value: Any, raw: Any, schema: dict[str, Any] | None) -> list[Draft]:
     """Read the value that LangChain's `per_call` mode raises; empty if it merely looks like one.
 
     The proof is the response schema, which comes from code and never from a model: it must offer
-    LangChain's decision types and nothing else. The call's id cannot be asked for among `pending`:
-    the messages of an agent that runs inside a tool are not in any state snapshot. An id that is
-    pending for another tool is proof against, unless an edit has changed the tool.
+    LangChain's decision types and nothing else. The call's id proves nothing: the messages of an
+    agent that runs inside a tool are in no state snapshot, and its ids may be those of the calls outside.
     """
     allowed = tuple(branches(schema))
     if not allowed or not set(allowed) <= set(DECISION_TYPES):
         return []
     if not is_tool_approval_interrupt({"value": value}):
-        return []
-    name, call_id = value["name"], value["tool_call_id"]
-    if any(call.id == call_id and call.name not in (name, value.get("edited_from")) for call in pending):
         return []
     description = _description(value, raw)
     return [
@@ -198,9 +192,9 @@ def per_call(
             "per_call",
             allowed,
             schema,
-            name,
+            value["name"],
             value["args"],
-            call_id,
+            value["tool_call_id"],
             description,
             policy=_policy(value),
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, NotRequired, TypeVar, cast
 from uuid import uuid4
 
@@ -22,6 +23,7 @@ from langgraph.config import get_config
 from langgraph.runtime import get_runtime
 from langgraph.types import Command
 
+from ..calling import with_distinct_ids
 from ..named_tools import NamedTool
 from ..pii.sealed_calls import raw_args
 from ..shared import current_run
@@ -167,8 +169,14 @@ class HumanInTheLoopMiddleware(stock.HumanInTheLoopMiddleware[StateT, ContextT, 
 
     async def _judged(self, response: Any, request: ModelRequest[ContextT]) -> Any:
         """Add the reviews of the calls to what the model node writes."""
-        message = _answer(response)
-        if message is None or not any(call["name"] in self.interrupt_on for call in message.tool_calls):
+        given = _answer(response)
+        if given is None:
+            return response
+        message = with_distinct_ids(given)
+        if message is not given:
+            result = [message if one is given else one for one in response.result]
+            response = replace(response, result=result)
+        if not any(call["name"] in self.interrupt_on for call in message.tool_calls):
             return response
         if message.id is None:
             message.id = f"placet-{uuid4()}"
@@ -180,7 +188,6 @@ class HumanInTheLoopMiddleware(stock.HumanInTheLoopMiddleware[StateT, ContextT, 
                 raw = cast("ToolCall", {**call, "args": raw_args(message, call["args"])})
                 ask = await wants_review(config, raw, tools, state, request.runtime)
                 name = seal(self.name, call)
-                ask = ask or (name in calls and calls[name]["ask"])  # of equal calls none slips through
                 calls[name] = await self._review(call, tools, state, request.runtime, ask=ask)
         # a batch is asked about where no tool is at hand
         batch = [one for one in calls.values() if one["mode"] == "batched" and "edit" in one["allowed"]]
@@ -269,7 +276,7 @@ class HumanInTheLoopMiddleware(stock.HumanInTheLoopMiddleware[StateT, ContextT, 
             arguments = {name: arguments_of(tool) for name, tool in tools.items()}
             asked: ToolCall | None = call
             while asked is not None:
-                decision = decision or ask_one(asked, review, tools, original=call)
+                decision = decision or ask_one(asked, review, tools)
                 after = self._after(asked, decision, arguments)
                 if after is None:
                     return self._refusal(call, review, decision)

@@ -60,10 +60,8 @@ def ask_batched(asked: Sequence[Asked], tools: Mapping[str, ToolArguments]) -> l
     return decisions
 
 
-def ask_one(
-    call: ToolCall, review: Review, tools: Mapping[str, BaseTool], *, original: ToolCall | None = None
-) -> Decision:
-    """Ask about one call, which an edit may have made of the model's `original`.
+def ask_one(call: ToolCall, review: Review, tools: Mapping[str, BaseTool]) -> Decision:
+    """Ask about one call.
 
     Raises:
         GraphInterrupt: until there is an answer.
@@ -88,8 +86,6 @@ def ask_one(
         for name in review["tools"]
     }
     kind = decision_type(review["allowed"], named)
-    if original is not None and original["name"] != call["name"]:
-        value["edited_from"] = original["name"]
     decision: Decision = interrupt(value | _more(review), response_schema=kind)
     return decision
 

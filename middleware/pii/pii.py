@@ -13,6 +13,7 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from placet.errors import InvalidSettings
 
+from ..calling import with_distinct_ids
 from ..shared import current_run
 from . import masked_calls
 from .detectors import detector_of
@@ -201,7 +202,7 @@ class PIIMiddleware(StockPIIMiddleware[Any, Any]):
         if self.apply_to_output:
             made = masked_message(made, self.rule, self.rule.apply)
         if self.apply_to_tool_args and self._seal is not None:
-            made = sealed_message(made, self.rule, self._seal)
+            made = sealed_message(with_distinct_ids(made), self.rule, self._seal)
         answer: AIMessage = made
         return answer
 

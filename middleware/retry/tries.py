@@ -59,6 +59,8 @@ class GuardedCall(NamedTuple):
     runtime: object
     may_run_again: bool
     """Whether a failed attempt may be followed by another without anybody being asked."""
+    asks_at_once: bool
+    """Whether it is a person who is asked, and no lookup: then nothing is to be waited for first."""
 
 
 _scope: ContextVar[tuple[str, ...]] = ContextVar("placet_tries", default=())
@@ -116,7 +118,8 @@ class Tries:
             if not known.wait_ms:
                 break
             if known.wait_ms > policy.park_after * 1000:
-                park(run.run_id, key=self._key, due_ms=known.due_ms)
+                why = f"attempt {known.number + 1} of {policy.max_retries + 1} at {self._what}"
+                park(run.run_id, key=self._key, due_ms=known.due_ms, why=why)
             await asyncio.sleep(known.wait_ms / 1000)
         self.number, self._waited_ms = known.number, known.waited_ms
         if self.number > policy.max_retries + 1:
@@ -193,7 +196,7 @@ class Tries:
         )
         asked = retry_after_seconds(error)
         if asked is None:
-            return own
+            return 0.0 if self._tool is not None and self._tool.asks_at_once else own
         # later by something: all that were refused at once would come back at once
         spread = random.uniform(0, 0.25) * policy.initial_delay if policy.jitter else 0.0  # noqa: S311
         return max(own, asked + spread)

@@ -9,6 +9,8 @@ from .tries import now_ms
 
 MODEL_FAILURE = "placet_failure"
 """Of a message's `response_metadata`: it stands in place of an answer, because every attempt failed."""
+ENDED_BY_LIMIT = "placet_limit"
+"""In the response metadata of what a limit ended the agent with: the limiter's name."""
 MODEL_ANSWERED = "placet_model"
 """Of a message's `response_metadata`: which of several models it is from."""
 
@@ -55,8 +57,8 @@ class _Circuit:
     failures: int = 0
     open_until: int = 0
     forgotten_at: int = 0
-    trials: dict[str, int] = field(default_factory=dict)
-    """Calls under way since it has failed: until when they count."""
+    trials: set[str] = field(default_factory=set)
+    """Calls under way since it has failed."""
 
 
 class InMemoryModels:
@@ -79,18 +81,18 @@ class InMemoryModels:
         circuit = self._circuit(breaker, now)
         if circuit is None:
             return True
-        circuit.trials = {one: until for one, until in circuit.trials.items() if until > now}
         most = 1 if circuit.open_until else breaker.threshold - circuit.failures
         if circuit.open_until > now or len(circuit.trials) >= most:
             return False
-        circuit.trials[call] = now + breaker.cool_down_ms
+        circuit.trials.add(call)
         return True
 
     async def leave_model(self, breaker: Breaker, *, call: str, ended: Ended) -> bool:
         """See `Models`."""
         now = now_ms()
         circuit = self._circuit(breaker, now) or _Circuit()
-        tried = circuit.trials.pop(call, None) is not None
+        tried = call in circuit.trials
+        circuit.trials.discard(call)
         # what began before it opened says nothing of it any more
         if ended == "neither" or (circuit.open_until and not tried):
             return False

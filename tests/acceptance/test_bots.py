@@ -169,6 +169,7 @@ async def test_replicas_post_each_card_once_and_any_of_them_keeps_it_true(office
         await office.core.paused(pay(one), run_id=one, thread_id=one)
     for one in ids:
         await office.card(one)
+    await office.recorded(*ids)
     office.bots[0].kill()
     for one in ids[:3]:
         await office.core.placet.decide(one, {"type": "reject", "message": "no"}, reviewer="alice")
@@ -188,6 +189,7 @@ async def test_cards_are_mended_after_a_downtime_and_stale_buttons_tell_the_trut
     await office.core.paused(pay("a00000000002"), run_id="r2", thread_id="t2")
     await office.start()
     old, gone = await office.card(), await office.card("a00000000002")
+    await office.recorded(ID, "a00000000002")
     office.bots[0].kill()
     await office.core.placet.decide(ID, {"type": "reject", "message": "by hand"}, reviewer="alice")
     await office.core.runs.cancel("r2", reason="not needed")
@@ -252,6 +254,7 @@ async def test_a_click_is_acknowledged_whatever_the_store_does_and_one_that_is_l
     await office.core.paused(pay())
     await office.start()
     shown = await office.card()
+    await office.recorded(ID)
     office.proxy.stall()
     clicked = asyncio.create_task(office.platform.click(shown.buttons["approve"], by="alice", shown=shown))
 

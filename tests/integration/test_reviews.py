@@ -14,6 +14,7 @@ from placet.bots.reviews import Reviews
 from placet.digest import digest_of
 from placet.errors import InvalidInput, NotAllowed
 from placet.response_schema import decision_schema
+from placet.state.cards import Deliveries
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -47,6 +48,10 @@ async def core(redis_url: str, tmp_path: Path) -> AsyncIterator[Core]:
         yield made
 
 
+def reviews_of(core: Core) -> Reviews:
+    return Reviews(placet=core.placet, deliveries=Deliveries(core.connection))
+
+
 def pay(**changes: Any) -> Any:
     given: dict[str, Any] = {
         "args": {"amount": 100, "to": "x"},
@@ -64,7 +69,7 @@ async def button(core: Core, action: Action, approval_id: str = ID) -> str:
 
 async def test_who_may_decides_and_is_recorded_as_a_reviewer(core: Core) -> None:
     await core.paused(pay())
-    reviews = Reviews(placet=core.placet)
+    reviews = reviews_of(core)
     reply = await reviews.decide("wall:1", await button(core, "approve"))
     assert (reply.recorded, reply.text) == (True, "Approved by alice")
     assert reply.card is not None
@@ -78,7 +83,7 @@ async def test_who_may_not_is_told_why_and_the_request_still_waits(
     core: Core, identity: str, action: Action
 ) -> None:
     await core.paused(pay())
-    reviews = Reviews(placet=core.placet)
+    reviews = reviews_of(core)
     token = await button(core, action)
     typed = {"message": "always", "amount": "?"}
     for reply in (await reviews.decide(identity, token, typed), await reviews.look(identity, token)):
@@ -91,7 +96,7 @@ async def test_who_may_not_is_told_why_and_the_request_still_waits(
 
 async def test_the_same_click_three_times_is_one_decision(core: Core) -> None:
     await core.paused(pay())
-    reviews, token = Reviews(placet=core.placet), await button(core, "approve")
+    reviews, token = reviews_of(core), await button(core, "approve")
     replies = await asyncio.gather(*(reviews.decide("wall:1", token) for _ in range(3)))
     assert [(reply.recorded, reply.text) for reply in replies] == [(True, "Approved by alice")] * 3
     assert [kind for kind, _ in await core.told()].count("approval.decided") == 1
@@ -99,7 +104,7 @@ async def test_the_same_click_three_times_is_one_decision(core: Core) -> None:
 
 async def test_of_two_reviewers_one_wins_and_the_other_is_told_who(core: Core) -> None:
     await core.paused(pay())
-    reviews = Reviews(placet=core.placet)
+    reviews = reviews_of(core)
     tokens = [await button(core, "approve"), await button(core, "reject")]
     one, two = await asyncio.gather(reviews.decide("wall:1", tokens[0]), reviews.decide("wall:2", tokens[1]))
     winner, loser = (one, two) if one.recorded else (two, one)
@@ -114,9 +119,32 @@ async def test_of_two_reviewers_one_wins_and_the_other_is_told_who(core: Core) -
     assert (again.recorded, again.text) == (False, winner.text)
 
 
+async def test_a_click_delivered_again_decides_nothing_even_if_it_is_asked_again(core: Core) -> None:
+    await core.paused(pay())
+    reviews, token = reviews_of(core), await button(core, "approve")
+    assert (await reviews.decide("wall:1", token, delivery="click-1")).recorded
+    again = await reviews.decide("wall:1", token, delivery="click-1")
+    assert (again.recorded, again.text) == (True, "Approved by alice")
+    await core.pause(await core.claim(), pay())  # its answer was not taken
+    replayed = await reviews.decide("wall:1", token, delivery="click-1")
+    assert (replayed.recorded, replayed.refusal) == (False, "conflict")
+    assert (await core.placet.approval(ID)).status == "pending"
+    assert (await reviews.decide("wall:1", token, delivery="click-2")).recorded
+
+
+async def test_a_program_decides_with_json_and_no_other_type_than_its_button(core: Core) -> None:
+    await core.paused(pay())
+    reviews, token = reviews_of(core), await button(core, "edit")
+    edit = {"type": "edit", "edited_action": {"name": "pay", "args": {"amount": 1, "to": "x"}}}
+    wrong = await reviews.decide("wall:1", token, decision={"type": "approve"})
+    assert (wrong.refusal, dict(wrong.issues)) == ("invalid", {"": "must be 'edit', as the button says"})
+    assert (await reviews.decide("wall:1", token, decision=edit)).recorded
+    assert (await core.placet.approval(ID)).decision == edit
+
+
 async def test_an_old_card_decides_nothing(core: Core) -> None:
     await core.paused(pay())
-    reviews, old = Reviews(placet=core.placet), f"placet:approve:{ID}:{digest_of('before')}"
+    reviews, old = reviews_of(core), f"placet:approve:{ID}:{digest_of('before')}"
     reply = await reviews.decide("wall:1", old)
     assert "changed since that card was drawn" in reply.text
     assert (await reviews.look("wall:1", old)).text == reply.text
@@ -127,7 +155,7 @@ async def test_an_old_card_decides_nothing(core: Core) -> None:
 
 async def test_a_form_is_checked_at_its_fields_and_nothing_typed_is_lost(core: Core) -> None:
     await core.paused(pay())
-    reviews, token = Reviews(placet=core.placet), await button(core, "edit")
+    reviews, token = reviews_of(core), await button(core, "edit")
     looked = await reviews.look("wall:1", token)
     assert looked.card is not None
     assert [(one.name, one.kind, one.value, one.required) for one in form_of(looked.card, "edit")] == [
@@ -151,7 +179,7 @@ async def test_a_form_is_checked_at_its_fields_and_nothing_typed_is_lost(core: C
 async def test_what_is_typed_back_unchanged_is_the_value_that_was_shown(core: Core) -> None:
     args = {"amount": 1e22, "to": "", "note": None, "list": [1, {"a": None}]}
     await core.paused(pay(args=args))
-    reviews, token = Reviews(placet=core.placet), await button(core, "edit")
+    reviews, token = reviews_of(core), await button(core, "edit")
     card = (await reviews.look("wall:1", token)).card
     assert card is not None
     typed = {one.name: one.value for one in form_of(card, "edit")}
@@ -177,7 +205,7 @@ async def test_a_question_takes_the_value_its_schema_names(
 ) -> None:
     asked = request(ID, kind="question", response_schema=schema, digest=digest_of("q"))
     await core.paused(asked)
-    reviews, token = Reviews(placet=core.placet), await button(core, "answer")
+    reviews, token = reviews_of(core), await button(core, "answer")
     if schema is not None and typed != "1":
         refused = await reviews.decide("wall:3", token, {"value": "?"})
         assert list(refused.issues) == ["value"]
@@ -189,7 +217,7 @@ async def test_an_inbox_has_what_its_reader_may_decide(core: Core) -> None:
     await core.paused(pay())
     open_to_all = request("a00000000002", digest=digest_of("all"))
     await core.paused(open_to_all, run_id="r2", thread_id="t2")
-    reviews = Reviews(placet=core.placet)
+    reviews = reviews_of(core)
     inbox = {who: [card.approval.id for card in await reviews.inbox(f"wall:{who}")] for who in "139"}
     assert inbox == {"1": ["a00000000002", ID], "3": ["a00000000002"], "9": []}
 
@@ -198,7 +226,7 @@ async def test_a_store_that_is_away_decides_nothing_and_says_so(tmp_path: Path, 
     await core.paused(pay())
     token = await button(core, "approve")
     async with open_core("redis://127.0.0.1:1/0", reviewers=str(tmp_path / "reviewers.yaml")) as away:
-        reply = await Reviews(placet=away.placet).decide("wall:1", token)
+        reply = await reviews_of(away).decide("wall:1", token)
     assert (reply.recorded, reply.text) == (
         False,
         "Placet's store does not answer: nothing was decided. Please try again.",
@@ -211,7 +239,7 @@ async def test_a_store_that_is_away_decides_nothing_and_says_so(tmp_path: Path, 
 async def test_a_button_of_nobodys_decides_nothing(core: Core, token: str) -> None:
     with pytest.raises(InvalidInput):
         read_button(token)
-    reply = await Reviews(placet=core.placet).decide("wall:1", token)
+    reply = await reviews_of(core).decide("wall:1", token)
     assert (reply.recorded, reply.text) == (
         False,
         "This button stands for no request any more. Nothing was decided.",

@@ -140,6 +140,27 @@ async def test_half_open_one_call_finds_out(shared: SharedState) -> None:
     assert await call(shared, "answered", breaker=quick) == "refused"
 
 
+async def test_a_trial_that_takes_long_is_the_only_one_while_its_worker_lives(core: Core) -> None:
+    quick = Breaker("m", 1, SHORT)
+    await core.enqueue()
+    await core.enqueue("r2", "t2")
+    first = core.leases.shared(await core.claim("r1"))
+    second = core.leases.shared(await core.claim("r2"))
+    await first.enter_model("r1", quick, call="broken")
+    await first.leave_model(quick, call="broken", ended="failed")
+
+    async def let_through() -> bool:
+        return await first.enter_model("r1", quick, call="probe")
+
+    await wait_until(let_through)
+    key = core.connection.keys("breaker", "m")
+    told = (await core.redis.hget(key, "trial:probe")).decode()
+    await core.redis.hset(key, "trial:probe", "1 " + told.partition(" ")[2])  # its cool-down is long over
+    assert not await second.enter_model("r2", quick, call="other")
+    await core.expire_lease("t1")
+    assert await second.enter_model("r2", quick, call="other")
+
+
 async def test_what_began_before_it_opened_says_nothing(shared: SharedState) -> None:
     assert all([await shared.enter_model("r1", CLOSED, call=f"{n}") for n in range(6)])
     for n in range(3):

@@ -27,7 +27,18 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     files = source.files_that_name(root, names)
     texts = [(root / file).read_text() for file in files]
     assert [name for name in names if not any(name in text for text in texts)] == []
-    return source.run(root, files, plugin="peers.replaced", pythonpath=HERE.parent) if files else {}
+    if not files:
+        return {}
+
+    def run(some: list[str]) -> dict[str, str]:
+        return source.run(root, some, plugin="peers.replaced", pythonpath=HERE.parent)
+
+    found, known = run(files), listed()
+    if slow := {test for test, wrong in found.items() if wrong and test not in known}:
+        # some of theirs want a backoff to be over in time: on a busy machine once more
+        again = run([file for file in files if Path(file).stem in {test.partition("::")[0] for test in slow}])
+        found |= {test: again[test] for test in slow}
+    return found
 
 
 def test_all_pass_but_the_listed(results: dict[str, str]) -> None:

@@ -78,11 +78,21 @@ class Office:
             return cards[0] if cards and state in cards[0].text else None
 
         try:
-            shown: Shown = await wait_until(there, seconds=20)
+            shown: Shown = await wait_until(there, seconds=40)
         except TimeoutError:
             cards = await self.platform.cards(approval_id)
             pytest.fail(f"no card says {state!r}: {cards}\n" + "\n".join(bot.log for bot in self.bots))
         return shown
+
+    async def recorded(self, *approval_ids: str) -> None:
+        """Wait until the bots have noted the cards of these requests, and look at none of them."""
+
+        async def noted() -> bool:
+            taken = await self.core.redis.hlen(self.core.connection.keys("cards_taken", self.platform.name))
+            cards = [await self.core.placet.cards(one) for one in approval_ids]
+            return not taken and all(any(card.reference for card in found) for found in cards)
+
+        await wait_until(noted)
 
     async def click(self, action: str, *, by: str = "alice", approval_id: str = ID, **more: Any) -> Any:
         shown = more.pop("shown", None) or await self.card(approval_id)

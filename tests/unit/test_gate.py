@@ -9,14 +9,15 @@ import pytest
 from gates import HELLO, LOOK, MAIL, PAY, Mode, Shop
 from langchain.agents import middleware as stock
 from langchain.agents.middleware import AgentMiddleware
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.tools import tool
 from langgraph.errors import is_invalid_resume
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from placet.decisions import check_decision
 from placet.errors import InvalidDecision, InvalidInput
-from placet.middleware import HumanInTheLoopMiddleware, ToolCallLimitMiddleware
+from placet.middleware import HumanInTheLoopMiddleware, PIIMiddleware, ToolCallLimitMiddleware
+from placet.middleware.calling import with_distinct_ids
 from placet.middleware.testing import Call
 
 if TYPE_CHECKING:
@@ -428,3 +429,64 @@ async def test_a_run_that_paused_under_langchains_gate_goes_on_under_ours(mode: 
     shop.gate = HumanInTheLoopMiddleware
     await shop.decide(edit("pay", amount=3, to="eve"), REJECT)
     assert (shop.ran, shop.interrupts) == ([("pay", 3, "eve")], [])
+
+
+@BOTH
+@pytest.mark.parametrize("shared", ["c-1", ""])
+async def test_calls_that_share_an_id_are_decided_apart(mode: Mode, shared: str) -> None:
+    """Of any calls each runs as it was decided, whatever ids the model gave them."""
+    calls = (
+        Call("pay", {"amount": 1, "to": "ann"}, id=shared),
+        Call("pay", {"amount": 2, "to": "ann"}, id=shared),
+        Call("mail", {"to": "bob"}, id=shared),
+        Call("pay", {"amount": 1, "to": "ann"}, id=shared),
+        Call("look", {}, id=shared),
+    )
+    shop = await Shop(*calls, mode=mode).go()
+    assert sorted(shop.asked) == ["mail", "pay", "pay", "pay"]
+    requests = await shop.requests()
+    assert len({request.tool_call_id for request in requests}) == 4
+    given = {"pay1": [APPROVE, edit("pay", amount=7, to="ann")], "pay2": [REJECT], "mail": [APPROVE]}
+    decisions = []
+    for request in requests:
+        name = f"pay{request.args['amount']}" if request.tool == "pay" else "mail"
+        decisions.append(given[name].pop(0))
+    await shop.decide(*decisions)
+    assert not shop.interrupts
+    assert sorted(shop.ran) == [("look",), ("mail", "bob"), ("pay", 1, "ann"), ("pay", 7, "ann")]
+    (answer,) = [one for one in shop.messages if isinstance(one, AIMessage) and one.tool_calls]
+    results = [one.tool_call_id for one in shop.messages if isinstance(one, ToolMessage)]
+    assert sorted(results) == sorted(str(call["id"]) for call in answer.tool_calls)
+    assert len(set(results)) == 5
+
+
+async def test_calls_that_share_an_id_have_their_arguments_sealed_apart(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PLACET_ENCRYPTION_KEY", "a key of 32 bytes, for the tests")
+    calls = [Call("mail", {"to": f"{who}@example.com"}, id="c-1") for who in ("ann", "bob", "ann")]
+    shop = Shop(*calls)
+    shop.after = [lambda: PIIMiddleware("email", apply_to_input=False, apply_to_tool_args=True)]
+    await shop.go()
+    assert [one.args["to"] for one in await shop.requests()] == [
+        "[REDACTED_EMAIL]",
+        "[REDACTED_EMAIL_2]",
+        "[REDACTED_EMAIL]",
+    ]
+    await shop.decide(APPROVE, REJECT, APPROVE)
+    assert shop.ran == [("mail", "ann@example.com")] * 2
+
+
+def test_ids_are_told_apart_wherever_a_message_has_its_calls() -> None:
+    block = {"type": "tool_use", "id": "c", "name": "pay", "input": {}}
+    message = AIMessage(
+        [{"type": "text", "text": "x"}, block, block | {"id": "d"}, block],
+        tool_calls=[{"name": "pay", "args": {}, "id": one} for one in ("c", "d", "c")],
+    )
+    told = with_distinct_ids(message)
+    ids = [call["id"] for call in told.tool_calls]
+    assert ids[:2] == ["c", "d"]
+    assert len(set(ids)) == 3
+    assert [one["id"] for one in told.content[1:]] == ids  # type: ignore[index]
+    assert [one["id"] for one in message.content[1:]] == ["c", "d", "c"]  # type: ignore[index]
+    assert with_distinct_ids(told) is told

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -249,8 +250,17 @@ async def test_a_look_up_that_cannot_tell_asks(drive: Any, world: World, *, rais
     driver = drive(tool(side_effect(verify=verify)(tool_of(world))))
     await driver.die(HELLO, "pay")
     await driver.go()
-    assert driver.question.value["tool"] == "pay"
+    question = driver.question
+    assert question.value["tool"] == "pay"
+    assert f"Its idempotency key is {world.keys[0]}." in question.value["description"]
+    assert re.search(r"started at \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC", question.value["description"])
+    told = "Its verify function failed with ConnectionError." if raises else ""
+    assert question.value["told"] == told
     assert world.done == ["pay"]
+    # an answer counts, whatever the look-up says by then
+    raises = not raises
+    messages = await driver.go(**{question.id: {"type": "respond", "message": "it is paid"}})
+    assert texts(messages) == ["it is paid"]
 
 
 async def test_the_middleware_says_what_holds_for_tools_by_name(drive: Any, world: World) -> None:

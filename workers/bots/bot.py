@@ -17,7 +17,7 @@ from ..logs import configure_logs
 from ..reviewers import Reviewers
 from ..settings import Settings
 from ..settings_files import is_function, load_function
-from ..state.cards import Cards
+from ..state.cards import Cards, Deliveries
 from ..state.connection import Connection
 from .delivery import Delivery
 from .reviews import Reviews
@@ -59,7 +59,7 @@ async def serve(name: str) -> int:
         delivery = Delivery(placet=placet, cards=Cards(connection), channel=channel, routes=routes)
         log.info("bot.started", channel=channel.name, destinations=sorted(set(routes.led_to(channel.name))))
         try:
-            await _until_told(channel, Reviews(placet=placet), delivery)
+            await _until_told(channel, Reviews(placet=placet, deliveries=Deliveries(connection)), delivery)
         finally:
             await dispatcher.aclose()
     log.info("bot.stopped", channel=channel.name)

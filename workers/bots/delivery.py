@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 AT_ONCE = 8
 """Requests whose cards one process looks after at once."""
-KEEP_SECONDS = 60.0
+KEEP_SECONDS = 20.0
 """How long a request is this replica's, should it die over it."""
 IDLE_SECONDS = 1.0
 """How often it looks whether a card is due that nothing has called attention to."""

@@ -65,8 +65,8 @@ def decision_of(card: Card, action: Action, typed: Mapping[str, str]) -> dict[st
     Raises:
         InvalidDecision: when a text is no value of its field; `field_of` tells which field an issue is about.
     """
-    if action == "approve":
-        return {"type": "approve"}
+    if action in ("approve", "details"):
+        return {"type": action}
     fields = form_of(card, action)
     if action in ("reject", "respond"):
         text = typed.get("message", "").strip()

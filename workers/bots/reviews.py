@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 import structlog
 
@@ -25,12 +25,18 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ..client import Placet
+    from ..state.cards import Deliveries
     from .card import Button, Card
 
 log = structlog.get_logger(__name__)
 
 _AWAY = "Placet's store does not answer: nothing was decided. Please try again."
+_UNKNOWN = "This button stands for no request any more. Nothing was decided."
 _CHANGED = "This request has changed since that card was drawn: nothing was decided. Please look at it again."
+
+
+Refusal = Literal["not_allowed", "unknown", "conflict", "invalid", "away"]
+"""This person may not; there is no such request; it is decided or changed; what was typed; no store."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +51,8 @@ class Reply:
     """Whether this person's decision stands."""
     issues: Mapping[str, str] = field(default_factory=dict)
     """What is wrong with what was typed, by field; "" is the whole."""
+    refusal: Refusal | None = None
+    """Why nothing was decided, for programs; None where it was."""
 
 
 class Reviews:
@@ -53,8 +61,9 @@ class Reviews:
     Identities are the platform's verified ones, with the channel's name: `slack:U024BE7LH`.
     """
 
-    def __init__(self, *, placet: Placet) -> None:
+    def __init__(self, *, placet: Placet, deliveries: Deliveries) -> None:
         self._placet = placet
+        self._deliveries = deliveries
 
     async def look(self, identity: str, token: str) -> Reply:
         """Look at a request before it is decided: for a form, or for all of its arguments.
@@ -71,27 +80,45 @@ class Reviews:
             return await self._refused(error, token, identity)
         return Reply(text="", card=card_of(approval))
 
-    async def decide(self, identity: str, token: str, typed: Mapping[str, str] | None = None) -> Reply:
-        """Decide as a button says, with what was typed into its form, by field name.
+    async def decide(
+        self,
+        identity: str,
+        token: str,
+        typed: Mapping[str, str] | None = None,
+        *,
+        decision: Mapping[str, Any] | None = None,
+        delivery: str = "",
+    ) -> Reply:
+        """Decide as a button says. The same click delivered again is told the same. Nothing is raised.
 
-        The same click delivered again is told the same. Nothing is raised: what is refused is told.
+        Args:
+            identity: Who clicked.
+            token: What the button carries.
+            typed: What was typed into its form, by field name.
+            decision: What a program decides in its place, a decision as `placet.decide` takes it.
+            delivery: The platform's id of this click. One that was recorded decides nothing when it is
+                delivered once more, even if the request was opened again meanwhile.
         """
         try:
             button = read_button(token)
-            if button.action == "details":
-                return Reply(text=f"{button.action} decides nothing")
             card = card_of(await self._placet.approval(button.approval_id))
             await self._placet.may_decide(card.approval, reviewer=identity)
+            if delivery and await self._deliveries.seen(delivery):
+                return Reply(text=card.state, card=card, recorded=not card.open, refusal=_conflict(card.open))
             fields = form_of(card, button.action)
-            decision = decision_of(card, button.action, typed or {})
+            made = decision_of(card, button.action, typed or {}) if decision is None else dict(decision)
+            _check_action(button, made)
             approval = await self._placet.decide(
-                button.approval_id, decision, reviewer=identity, seen=button.digest
+                button.approval_id, made, reviewer=identity, seen=button.digest
             )
+            if delivery:
+                await self._deliveries.note(delivery)
         except InvalidDecision as error:
             issues: dict[str, str] = {}
             for issue in error.issues:
                 issues.setdefault(field_of(issue, fields), issue["message"])
-            return Reply(text=f"Nothing was decided: {error}", card=card, issues=issues)
+            text = f"Nothing was decided: {error}"
+            return Reply(text=text, card=card, issues=issues, refusal="invalid")
         except PlacetError as error:
             return await self._refused(error, token, identity)
         return Reply(text=card_of(approval).state, card=card_of(approval), recorded=True)
@@ -116,35 +143,50 @@ class Reviews:
     async def _refused(self, error: PlacetError, token: str, identity: str) -> Reply:
         """Tell why nothing was decided, and how things stand."""
         log.info("decision.refused", reviewer=identity, error=type(error).__name__)
-        if (text := _without_card(error)) is not None:
-            return Reply(text=text)
-        button = read_button(token)
+        if isinstance(error, StoreUnavailable):
+            return Reply(text=_AWAY, refusal="away")
+        if isinstance(error, NotAllowed):
+            return Reply(
+                text=f"You may not decide on this: {error.why}. It still waits.", refusal="not_allowed"
+            )
+        if isinstance(error, InvalidInput | NotFound):
+            return Reply(text=_UNKNOWN, refusal="unknown")
+        return await self._conflicting(error, read_button(token), identity)
+
+    async def _conflicting(self, error: PlacetError, button: Button, identity: str) -> Reply:
+        """Tell how things stand with a request that did not take the decision."""
         try:
             card = card_of(await self._placet.approval(button.approval_id))
             own = isinstance(error, AlreadyDecided) and await self._is(identity, error.decided_by)
         except PlacetError:
-            return Reply(text=_AWAY)
-        if own and isinstance(error, AlreadyDecided):
-            return Reply(text=card.state, card=card, recorded=button.action == error.decision)
+            return Reply(text=_AWAY, refusal="away")
+        if isinstance(error, AlreadyDecided) and own:
+            same = button.action == error.decision
+            return Reply(text=card.state, card=card, recorded=same, refusal=_conflict(not same))
         if isinstance(error, AlreadyDecided | NotPending):
-            return Reply(text=f"Too late, you decided nothing. {card.state}", card=card)
-        why = _CHANGED if isinstance(error, ChangedSinceSeen) else f"Nothing was decided: {error}"
-        return Reply(text=why, card=card)
+            text = f"Too late, you decided nothing. {card.state}"
+        else:
+            text = _CHANGED if isinstance(error, ChangedSinceSeen) else f"Nothing was decided: {error}"
+        return Reply(text=text, card=card, refusal="conflict")
 
     async def _is(self, identity: str, reviewer: str) -> bool:
         found = await self._placet.reviewer(identity)
         return found is not None and found.id == reviewer
 
 
-def _without_card(error: PlacetError) -> str | None:
-    """What is told to somebody who may not see the request, or where there is none to see."""
-    if isinstance(error, StoreUnavailable):
-        return _AWAY
-    if isinstance(error, NotAllowed):
-        return f"You may not decide on this: {error.why}. It still waits."
-    if isinstance(error, InvalidInput | NotFound):
-        return "This button stands for no request any more. Nothing was decided."
-    return None
+def _conflict(there: bool) -> Refusal | None:
+    return "conflict" if there else None
+
+
+def _check_action(button: Button, decision: Mapping[str, Any]) -> None:
+    """Refuse a decision of another type than the button's.
+
+    Raises:
+        InvalidDecision: when it is.
+    """
+    if decision.get("type") != button.action:
+        message = f"must be {button.action!r}, as the button says"
+        raise InvalidDecision([{"path": "/type", "message": message}])
 
 
 def _check_as_drawn(button: Button, card: Card) -> None:

@@ -37,6 +37,24 @@ class PostedCard:
         return f"{self.number}:{self.channel}:{self.destination}"
 
 
+class Deliveries:
+    """Ids of clicks that were recorded, for as long as a platform may deliver one again."""
+
+    KEEP_SECONDS = 3600
+
+    def __init__(self, connection: Connection) -> None:
+        self._c = connection
+
+    async def seen(self, delivery: str) -> bool:
+        """Whether this click was recorded before."""
+        return bool(await self._c.read(self._c.reader.exists(self._c.keys("delivery", delivery))))
+
+    async def note(self, delivery: str) -> None:
+        """Keep that this click was recorded."""
+        key = self._c.keys("delivery", delivery)
+        await self._c.read(self._c.reader.set(key, "1", ex=self.KEEP_SECONDS))
+
+
 class Cards:
     """Records of posted cards; of the replicas of a channel's bot one at a time looks after a request's."""
 

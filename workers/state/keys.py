@@ -58,11 +58,12 @@ _TEMPLATES = {
     "store_items": "store-items:{}",  # hash by namespace: key -> item
     "store_order": "store-order:{}",  # zset by namespace: key -> its number in the sequence
     # one model
-    "breaker": "breaker:{}",  # hash: failures, open_until; trial:call -> until when it counts; expires
+    "breaker": "breaker:{}",  # hash: failures, open_until; trial:call -> counts until, token, run
     # one approval request
     "approval": "approval:{}",  # hash
     "cards": "cards:{}",  # hash: a place that shows it -> the message there, JSON
     # one chat platform
+    "delivery": "delivery:{}",  # string by a click's id, for an hour: it was recorded
     "cards_due": "cards-due:{}",  # zset: approval id -> when its cards are to be looked at, ms
     "cards_taken": "cards-taken:{}",  # hash: approval id -> who looks at them; ID:again -> look once more
 }
