@@ -130,8 +130,7 @@ class ToolRetryMiddleware(stock.ToolRetryMiddleware[Any, Any]):
             declared is not None and declared.on_unknown == "rerun"
         )
         looked_up = declared is not None and declared.verify is not None
-        asks_at_once = not may_run_again and not looked_up
-        guarded = GuardedCall(call.key, request.runtime, may_run_again, asks_at_once)
+        guarded = GuardedCall(call.key, request.runtime, may_run_again, looked_up)
         return Tries(run, self, place=call.key, what=call.tool, tool=guarded)
 
     def _give_up(self, request: ToolCallRequest) -> Callable[[Exception, int], ToolMessage | Command[Any]]:

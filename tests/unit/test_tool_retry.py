@@ -22,8 +22,10 @@ from placet.middleware import (
     InMemorySharedState,
     ModelFallbackMiddleware,
     ModelRetryMiddleware,
+    RunContext,
     ToolRetryMiddleware,
     idempotent,
+    run_context,
     side_effect,
     stamp_retryable,
 )
@@ -214,6 +216,12 @@ async def test_a_person_is_asked_at_once_and_a_lookup_after_the_backoff() -> Non
     driver = drive(world.tool(), middleware=[retry(tools=None, initial_delay=9)])
     await driver.go(HELLO)
     assert [one.value["type"] for one in driver.waiting] == [UNKNOWN_CALL]
+    # without a ledger nobody is asked, and the backoff stays
+    by_hand = World(TimeoutError(READ_TIMEOUT))
+    agent = drive(by_hand.tool(), middleware=[retry(tools=None, initial_delay=9)])
+    with run_context(RunContext(run_id="r", shared=InMemorySharedState())):
+        out = await agent.agent.ainvoke(HELLO, agent.config, version="v2", durability="sync")
+    assert [one.value["type"] for one in out.interrupts] == [TIMER]
     world = World(TimeoutError(READ_TIMEOUT))
     looked_up = world.tool(side_effect(verify=lambda _: NOT_DONE))
     driver = drive(looked_up, middleware=[retry(tools=None, initial_delay=9)])
