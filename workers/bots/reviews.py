@@ -166,7 +166,7 @@ class Reviews:
             return Reply(text=_AWAY, refusal="away")
         if isinstance(error, NotAllowed):
             return Reply(
-                text=f"You may not decide on this: {error.why}. It still waits.", refusal="not_allowed"
+                text=f"You may not decide on this: {error.why}. Nothing was decided.", refusal="not_allowed"
             )
         if isinstance(error, InvalidInput | NotFound):
             return Reply(text=_UNKNOWN, refusal="unknown")
