@@ -100,7 +100,7 @@ class Segment:
             GraphDrained: when it stopped at a checkpoint because `control` asked for it.
             ThreadExpired: when the checkpoint it paused at is gone.
             IncompatibleGraph: when it cannot go on in this graph; nothing has happened then.
-        InvalidInput: when the graph would take nothing of the run's input.
+            InvalidInput: when the graph would take nothing of the run's input.
             Exception: whatever the graph raises.
         """
         start = await self._start()

@@ -213,12 +213,12 @@ async def test_what_was_typed_is_still_there_when_the_store_was_away(office: Off
     acknowledged, answer = await slack.send(slack.submission(view, "U0ALICE", {"amount": "5"}))
     assert acknowledged
     if answer.get("response_action") == "errors":
-        assert "store does not answer" in answer["errors"]["field:0"]
+        assert "Placet's store d" in answer["errors"]["field:0"]
     else:
 
         async def asked_again() -> Any:
             found = slack.views[view["id"]]
-            return found if "store does not answer" in text_of(found["blocks"]) else None
+            return found if "Placet's store d" in text_of(found["blocks"]) else None
 
         view = await wait_until(asked_again)
         assert "amount: 5" in text_of(view["blocks"])

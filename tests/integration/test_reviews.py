@@ -12,7 +12,7 @@ from placet.bots.card import card_of, read_button
 from placet.bots.forms import form_of
 from placet.bots.reviews import Reviews
 from placet.digest import digest_of
-from placet.errors import InvalidInput, NotAllowed
+from placet.errors import InvalidInput, NotAllowed, StoreUnavailable
 from placet.response_schema import decision_schema
 from placet.state.cards import Deliveries
 
@@ -272,3 +272,22 @@ async def test_a_click_that_another_process_records_meanwhile_is_told_what_was_d
         *deliveries.click, delivery="click-1"
     )
     assert (reply.text, reply.recorded, reply.refusal) == ("Approved by alice", True, None)
+
+
+async def test_a_store_that_is_lost_over_a_decision_is_not_said_to_have_decided_nothing(
+    core: Core, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await core.paused(pay())
+    token, reviews, decide = await button(core, "approve"), reviews_of(core), core.placet.decide
+
+    async def unheard(*given: Any, **more: Any) -> Any:
+        await decide(*given, **more)
+        raise StoreUnavailable("the answer was lost")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(core.placet, "decide", unheard)
+        reply = await reviews.decide("wall:1", token)
+    assert (reply.recorded, reply.refusal) == (False, "away")
+    assert "whether this was recorded is not known" in reply.text
+    reply = await reviews.decide("wall:1", token)
+    assert (reply.recorded, reply.text) == (True, "Approved by alice")

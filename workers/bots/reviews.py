@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 _AWAY = "Placet's store does not answer: nothing was decided. Please try again."
+_UNSURE = "Placet's store did not answer: whether this was recorded is not known. Please try again."
 _UNKNOWN = "This button stands for no request any more. Nothing was decided."
 _CHANGED = "This request has changed since that card was drawn: nothing was decided. Please look at it again."
 
@@ -112,9 +113,12 @@ class Reviews:
             fields = form_of(card, button.action)
             made = decision_of(card, button.action, typed or {}) if decision is None else dict(decision)
             _check_action(button, made)
-            approval = await self._placet.decide(
-                button.approval_id, made, reviewer=identity, seen=button.digest
-            )
+            try:
+                approval = await self._placet.decide(
+                    button.approval_id, made, reviewer=identity, seen=button.digest
+                )
+            except StoreUnavailable:
+                return Reply(text=_UNSURE, refusal="away")
             if delivery:
                 with suppress(RetryableError):  # the decision stands all the same
                     await self._deliveries.note(delivery)

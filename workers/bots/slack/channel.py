@@ -7,6 +7,7 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
+import structlog
 from slack_bolt.adapter.aiohttp import to_aiohttp_response, to_bolt_request
 from slack_bolt.adapter.socket_mode.aiohttp import AsyncSocketModeHandler
 from slack_bolt.async_app import AsyncApp
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
     from ..reviews import Reviews
 
 CALL_SECONDS = 15
+AGAIN_SECONDS = 5.0
+"""How long it waits when Slack cannot be reached at its start."""
+
+log = structlog.get_logger(__name__)
 
 
 class SlackChannel:
@@ -59,13 +64,7 @@ class SlackChannel:
 
     async def serve(self, reviews: Reviews) -> None:
         """Take what people do until cancelled; raises as `Channel.serve`."""
-        try:
-            await self._client.auth_test()
-        except SlackApiError as error:
-            why = error.response.get("error", "")
-            raise InvalidSettings(f"PLACET_SLACK_BOT_TOKEN: Slack refuses it: {why}") from None
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise InvalidSettings(f"PLACET_SLACK_API_URL: {type(error).__name__}") from None
+        await self._check_token()
         app = AsyncApp(
             client=self._client,
             token=self._client.token,
@@ -121,6 +120,27 @@ class SlackChannel:
         """Show somebody what waits for them, seen by nobody else; raises as `tell`."""
         blocks = views.inbox(cards, most=MESSAGE_BLOCKS)
         await self._call("chat.postEphemeral", channel=channel, user=user, text="Placet", blocks=blocks)
+
+    async def _check_token(self) -> None:
+        """Wait until Slack knows the token; it may be out of reach for a while.
+
+        Raises:
+            InvalidSettings: when Slack refuses it.
+        """
+        while True:
+            try:
+                await self._client.auth_test()
+            except SlackApiError as error:
+                why = error.response.get("error")
+                if why and why != "ratelimited":
+                    raise InvalidSettings(f"PLACET_SLACK_BOT_TOKEN: Slack refuses it: {why}") from None
+                told = f"status {error.response.status_code}"
+            except (aiohttp.ClientError, TimeoutError, OSError) as error:
+                told = type(error).__name__
+            else:
+                return
+            log.warning("slack.unreached", error=told)
+            await asyncio.sleep(AGAIN_SECONDS)
 
     async def _connect(self, app: AsyncApp) -> None:
         """Take what comes by Socket Mode; the library connects again by itself."""
