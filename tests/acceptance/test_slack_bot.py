@@ -198,3 +198,35 @@ async def test_a_message_that_a_dead_bot_has_not_noted_is_mended_by_its_click(of
 
     await wait_until(mended)
     assert buttons_of(slack.messages["1.000"]["blocks"]) == {}
+
+
+async def test_what_was_typed_is_still_there_when_the_store_was_away(office: Office) -> None:
+    slack = slack_of(office)
+    await office.core.paused(pay())
+    await office.start()
+    shown = await office.card()
+    container = {"type": "message", "message_ts": shown.reference, "channel_id": slack.destination}
+    click = slack.action(shown.buttons["edit"], "U0ALICE", container=container, channel={"id": "C"})
+    await slack.send(click)
+    view = await slack.window(click["trigger_id"])
+    office.proxy.cut()
+    acknowledged, answer = await slack.send(slack.submission(view, "U0ALICE", {"amount": "5"}))
+    assert acknowledged
+    if answer.get("response_action") == "errors":
+        assert "Placet's store d" in answer["errors"]["field:0"]
+    else:
+
+        async def asked_again() -> Any:
+            found = slack.views[view["id"]]
+            return found if "Placet's store d" in text_of(found["blocks"]) else None
+
+        view = await wait_until(asked_again)
+        assert "amount: 5" in text_of(view["blocks"])
+    office.proxy.heal()
+
+    async def taken() -> bool:
+        _, answer = await slack.send(slack.submission(view, "U0ALICE", {"amount": "5"}))
+        return bool(answer.get("response_action") == "clear")
+
+    await wait_until(taken)
+    await office.card(state="Edited and approved by alice -> amount=5")

@@ -253,6 +253,27 @@ async def test_a_button_fits_where_the_least_room_is(core: Core) -> None:
         assert len((await button(core, action)).encode()) <= 64
 
 
+class Overtaken(Deliveries):
+    """Another process records the same click between two looks of this one."""
+
+    first: Reviews
+    click: tuple[str, str]
+
+    async def seen(self, delivery: str) -> bool:
+        assert (await self.first.decide(*self.click, delivery=delivery)).recorded
+        return await super().seen(delivery)
+
+
+async def test_a_click_that_another_process_records_meanwhile_is_told_what_was_decided(core: Core) -> None:
+    await core.paused(pay())
+    deliveries = Overtaken(core.connection)
+    deliveries.first, deliveries.click = reviews_of(core), ("wall:1", await button(core, "approve"))
+    reply = await Reviews(placet=core.placet, deliveries=deliveries).decide(
+        *deliveries.click, delivery="click-1"
+    )
+    assert (reply.text, reply.recorded, reply.refusal) == ("Approved by alice", True, None)
+
+
 async def test_a_store_that_is_lost_over_a_decision_is_not_said_to_have_decided_nothing(
     core: Core, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -107,6 +107,8 @@ class Reviews:
             card = card_of(await self._placet.approval(button.approval_id))
             await self._placet.may_decide(card.approval, reviewer=identity)
             if delivery and await self._deliveries.seen(delivery):
+                # what was read above may be older than what the first delivery decided
+                card = card_of(await self._placet.approval(button.approval_id))
                 return Reply(text=card.state, card=card, recorded=not card.open, refusal=_conflict(card.open))
             fields = form_of(card, button.action)
             made = decision_of(card, button.action, typed or {}) if decision is None else dict(decision)

@@ -54,7 +54,10 @@ class SlackChannel:
         # the library's own log tells of requests with all that is in them
         logging.getLogger("slack_bolt").setLevel(logging.WARNING)
         logging.getLogger("slack_sdk").setLevel(logging.WARNING)
-        self._client = AsyncWebClient(token=bot_token, base_url=api_url, timeout=CALL_SECONDS)
+        # what is tried again, and when, is for delivery to say: the library might post a card twice
+        self._client = AsyncWebClient(
+            token=bot_token, base_url=api_url, timeout=CALL_SECONDS, retry_handlers=[]
+        )
         self._app_token = app_token
         self._secret = signing_secret
         self._address = address

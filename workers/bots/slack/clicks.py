@@ -82,17 +82,16 @@ class Clicks:
         if not done:
             await ack(response_action="update", view=_RECORDING)
         reply = await deciding
-        if done and reply.issues:
-            await ack(response_action="errors", errors=views.errors_at(reply.issues, names))
+        # what was typed stays where it can be sent again
+        issues = {"": reply.text} if reply.refusal == "away" else reply.issues
+        if done and issues and names:
+            await ack(response_action="errors", errors=views.errors_at(issues, names))
         elif done and reply.recorded:
             await ack(response_action="clear")
         elif done:
             await ack(response_action="update", view=views.told(reply.text))
         else:
-            shown = views.told(reply.text)
-            if reply.issues and reply.card is not None:
-                action = read_button(token).action
-                shown = views.form(reply.card, action, typed=typed, wrong=reply.text)
+            shown = views.again(view, typed, reply.text) if issues else views.told(reply.text)
             with suppress(Undelivered):
                 await self._channel.view("update", shown, view_id=view["id"])
 
