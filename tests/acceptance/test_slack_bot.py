@@ -139,6 +139,7 @@ async def test_home_and_command_show_what_waits_for_a_person(office: Office) -> 
         "channel_id": slack.destination,
         "team_id": "T0TEAM",
         "trigger_id": "t",
+        "response_url": f"http://127.0.0.1:{slack.port}/respond/U0ALICE",
     }
     assert (await slack.send(command))[0]
 

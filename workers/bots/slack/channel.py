@@ -17,8 +17,7 @@ from slack_sdk.web.async_client import AsyncWebClient
 from ...errors import InvalidSettings
 from ..channel import CardGone, Undelivered
 from ..listening import listen
-from . import views
-from .blocks import MESSAGE_BLOCKS, message, section, shortened
+from .blocks import message, section, shortened
 from .clicks import Clicks
 
 if TYPE_CHECKING:
@@ -114,11 +113,6 @@ class SlackChannel:
             Undelivered: when Slack does not take it.
         """
         blocks = [section((shortened(text, 3000), False))]
-        await self._call("chat.postEphemeral", channel=channel, user=user, text="Placet", blocks=blocks)
-
-    async def inbox(self, channel: str, user: str, cards: list[Card]) -> None:
-        """Show somebody what waits for them, seen by nobody else; raises as `tell`."""
-        blocks = views.inbox(cards, most=MESSAGE_BLOCKS)
         await self._call("chat.postEphemeral", channel=channel, user=user, text="Placet", blocks=blocks)
 
     async def _check_token(self) -> None:

@@ -101,6 +101,8 @@ def inbox(cards: Iterable[Card], *, most: int) -> list[Block]:
     """What waits for a person, in so many blocks at most."""
     blocks: list[Block] = []
     for card in cards:
+        if len(blocks) + 3 > most:
+            break
         button = {
             "type": "button",
             "action_id": "placet:details",
@@ -108,7 +110,7 @@ def inbox(cards: Iterable[Card], *, most: int) -> list[Block]:
             "value": card.button("details"),
         }
         blocks += [*summary(card), {"type": "actions", "elements": [button]}]
-    return blocks[:most] or [section(("Nothing waits for your decision.", False))]
+    return blocks or [section(("Nothing waits for your decision.", False))]
 
 
 def _modal(title: str) -> View:

@@ -201,9 +201,10 @@ class Clicks:
         await self._sending.message(message.chat.id, _said_plainly(told), reply_to=message.message_id)
 
     async def _draw(self, reference: str, card: Card) -> None:
-        """Draw the clicked message; delivery does it for all others, and again should this fail."""
+        """Draw the clicked message if nobody has noted it; delivery draws all others, in their order."""
         with suppress(CardGone, Undelivered):
-            await self._sending.update(reference, card)
+            if await self._reviews.is_orphan(card, "telegram", reference):
+                await self._sending.update(reference, card)
 
 
 def _action(token: str) -> Action | None:
