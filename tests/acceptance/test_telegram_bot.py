@@ -11,8 +11,8 @@ from platforms import telegram
 from platforms.office import ID, Office, opened
 
 from fleet import wait_until
+from placet.approvals.response_schema import decision_schema
 from placet.digest import digest_of
-from placet.response_schema import decision_schema
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

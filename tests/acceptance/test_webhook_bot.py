@@ -12,8 +12,8 @@ from platforms.office import ID, opened
 from platforms.webhook import DESK, NEW, OLD
 
 from fleet import wait_until
+from placet.approvals.response_schema import decision_schema
 from placet.digest import digest_of
-from placet.response_schema import decision_schema
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

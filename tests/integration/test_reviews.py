@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from core import open_core, request
 
+from placet.approvals.response_schema import decision_schema
 from placet.bots.card import card_of, read_button
 from placet.bots.forms import form_of
 from placet.bots.reviews import Reviews
 from placet.digest import digest_of
 from placet.errors import InvalidInput, NotAllowed, StoreUnavailable
-from placet.response_schema import decision_schema
 from placet.state.cards import Deliveries
 
 if TYPE_CHECKING:

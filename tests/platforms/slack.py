@@ -20,7 +20,7 @@ from platforms.slack_limits import MESSAGE_BLOCKS, problems, view_problems
 
 from fleet import wait_until
 from placet.bots.card import read_button
-from placet.embedded import free_port
+from placet.dev.embedded import free_port
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping

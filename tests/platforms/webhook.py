@@ -15,7 +15,7 @@ from platforms.platform import Answer, Shown
 from standardwebhooks import Webhook, WebhookVerificationError
 
 from fleet import wait_until
-from placet.embedded import free_port
+from placet.dev.embedded import free_port
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from platforms import telegram_limits
 from records import an_approval
 
+from placet.approvals.response_schema import decision_schema
 from placet.bots.card import card_of, read_button
 from placet.bots.forms import form_of
 from placet.bots.telegram.cards import below_document, document, draw, pages
 from placet.bots.telegram.prompts import Prompt, draw_prompt, read_prompt, read_reply
 from placet.bots.telegram.text import pieces
 from placet.errors import InvalidInput
-from placet.response_schema import decision_schema
 
 if TYPE_CHECKING:
     from syrupy.assertion import SnapshotAssertion

@@ -216,6 +216,6 @@ def _check_as_drawn(button: Button, card: Card) -> None:
     Raises:
         AlreadyDecided, NotPending, ChangedSinceSeen: when it is so.
     """
-    from ..decisions import check_open  # noqa: PLC0415 - loads jsonschema when it is used
+    from ..approvals.decisions import check_open  # noqa: PLC0415 - loads jsonschema when it is used
 
     check_open(card.approval, button.digest)
