@@ -10,8 +10,10 @@ from .pause import pause
 from .shared import TIMER
 
 
-def park(run_id: str, *, key: str, due_ms: int) -> NoReturn:
+def park(run_id: str, *, key: str, due_ms: int, why: str) -> NoReturn:
     """Leave the worker until `due_ms`, milliseconds since 1970; then the node is entered again.
+
+    `why` is what the run says of it meanwhile.
 
     Nothing before this may have an effect: whoever parks keeps in the shared state how far it was, and parks
     again with the same `key` and `due_ms` when it is entered too early.
@@ -19,4 +21,4 @@ def park(run_id: str, *, key: str, due_ms: int) -> NoReturn:
     Raises:
         GraphInterrupt: always.
     """
-    pause({"type": TIMER, "run_id": run_id, "key": key, "due": due_ms}, get_config())
+    pause({"type": TIMER, "run_id": run_id, "key": key, "due": due_ms, "why": why}, get_config())

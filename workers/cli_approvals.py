@@ -111,10 +111,19 @@ def watch(as_json: AsJson = False) -> None:
 
 
 def approve(
-    approval_id: ApprovalId, reviewer: Reviewer = None, seen: Seen = None, as_json: AsJson = False
+    approval_ids: Annotated[list[str], typer.Argument(metavar="ID…", help="Ids of approval requests.")],
+    reviewer: Reviewer = None,
+    seen: Seen = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Let the call run as it was shown."""
-    _decide(approval_id, {"type": "approve"}, reviewer, seen, as_json)
+    """Let calls run as they were shown: all of those that are named, or none."""
+    if seen is not None and len(approval_ids) > 1:
+        raise typer.BadParameter("goes with one ID only", param_hint="--seen")
+    digests = {} if seen is None else {approval_ids[0]: seen}
+    decisions = {approval_id: {"type": "approve"} for approval_id in approval_ids}
+    by = _reviewer(reviewer)
+    for approval in connected(lambda placet: placet.decide_many(decisions, reviewer=by, seen=digests)):
+        _tell(approval, as_json)
 
 
 def reject(
@@ -169,11 +178,18 @@ def answer(
 def _decide(
     approval_id: str, decision: dict[str, Any], reviewer: str | None, seen: str | None, as_json: bool
 ) -> None:
-    if reviewer is None:
-        reviewer = current_user()
+    by = _reviewer(reviewer)
+    _tell(connected(lambda placet: placet.decide(approval_id, decision, reviewer=by, seen=seen)), as_json)
+
+
+def _reviewer(given: str | None) -> str:
+    reviewer = current_user() if given is None else given
     if not reviewer.strip():
         raise typer.BadParameter("must name who decides", param_hint="--reviewer")
-    approval = connected(lambda placet: placet.decide(approval_id, decision, reviewer=reviewer, seen=seen))
+    return reviewer
+
+
+def _tell(approval: Approval, as_json: bool) -> None:
     if as_json:
         print_json(as_data(approval))
     else:

@@ -24,8 +24,10 @@ def short_id(*parts: str | int) -> str:
 
 
 def own_pause_id(value: Any) -> str:
-    """Derive the interrupt id of a pause of our own from what it holds.
+    """Derive the interrupt id of a pause of our own from what it holds, but for what it is `told` beside.
 
     `interrupt(value)` takes its id from LangGraph, so a value that only copies ours has another id.
     """
+    if isinstance(value, dict):
+        value = {name: item for name, item in value.items() if name != "told"}
     return blake2b(canonical(to_json(value)), digest_size=16, person=b"placet.own").hexdigest()

@@ -202,6 +202,7 @@ class Engine:
             "interrupts": end.interrupts,
             "approvals": [request.id for request in end.requests],
             "wake_at_ms": end.wake_at_ms,
+            "sleeps": end.sleeps,
         }
         data = dump_shown(shown)
         if (size := size_of(data)) > self._settings.max_event_bytes:
@@ -215,6 +216,7 @@ class Engine:
             graph=fingerprint(graph),
             requests=end.requests,
             wake_at_ms=end.wake_at_ms,
+            sleeps=end.sleeps,
             data=data,
             outcomes=held.segment.outcomes if held.segment else {},
             reopen_reason=end.reopen_reason,

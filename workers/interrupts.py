@@ -37,6 +37,8 @@ class Pause:
     """For people, in the order of the interrupts."""
     wake_at_ms: int | None
     """When the earliest of our own timers is due."""
+    sleeps: str
+    """What that timer is for."""
     interrupts: list[dict[str, Any]]
     """The interrupts people answer, as JSON for the event: id, value, response_schema."""
 
@@ -67,15 +69,15 @@ def pause_of(
     """
     requests: list[ApprovalRequest] = []
     listed: list[dict[str, Any]] = []
-    due: list[int] = []
+    due: list[tuple[int, str]] = []
     seen: set[str] = set()
     bound = {call.id: call.bound for call in pending}
     for raised in interrupts:
         if raised.id in seen:
             continue
         seen.add(raised.id)
-        if (wake_at := _own_timer(raised)) is not None:
-            due.append(wake_at)
+        if (timer := _own_timer(raised)) is not None:
+            due.append(timer)
             continue
         value, schema = shown(raised.value), shown_schema(raised.response_schema)
         drafts = (
@@ -91,7 +93,8 @@ def pause_of(
         requests += _numbered(run_id, agent, raised.id, drafts)
     if breakpoint_at is not None:
         requests += _numbered(run_id, agent, *_static(breakpoint_at))
-    return Pause(requests=tuple(requests), wake_at_ms=min(due, default=None), interrupts=listed)
+    wake_at, sleeps = min(due, default=(None, ""))
+    return Pause(requests=tuple(requests), wake_at_ms=wake_at, sleeps=sleeps, interrupts=listed)
 
 
 def _masked(draft: Draft, masks: Masks, bound: str) -> Draft:
@@ -111,12 +114,12 @@ def _masked(draft: Draft, masks: Masks, bound: str) -> Draft:
     )
 
 
-def _own_timer(raised: RaisedInterrupt) -> int | None:
-    """When a timer of our own is due; None for anything else, copies of one included."""
+def _own_timer(raised: RaisedInterrupt) -> tuple[int, str] | None:
+    """When a timer of our own is due, and what for; None for anything else, copies of one included."""
     value = raised.value
     if not isinstance(value, dict) or value.get("type") != TIMER or type(due := value.get("due")) is not int:
         return None
-    return due if raised.id == _own_id(value) else None
+    return (due, str(value.get("why", ""))) if raised.id == _own_id(value) else None
 
 
 def _unknown_call(raised: RaisedInterrupt) -> list[Draft]:
@@ -134,7 +137,7 @@ def _unknown_call(raised: RaisedInterrupt) -> list[Draft]:
             tool=value["tool"],
             args=value["args"],
             tool_call_id=value["tool_call_id"],
-            description=value["description"],
+            description=" ".join(filter(None, (value["description"], value.get("told")))),
         )
     ]
 

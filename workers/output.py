@@ -240,7 +240,7 @@ def approval_details(approval: Approval, *, commands: bool = True, cards: Iterab
             shown["decision"] = "edit"
         else:
             shown["decision"] = decision_line(approval)
-        shown |= {"by": approval.decided_by, "outcome": approval.outcome}
+        shown |= {"by": approval.decided_by, "outcome": _outcome(approval)}
     if lines := [_card_line(card) for card in cards]:
         shown["cards"] = "\n".join(lines)
     if commands and approval.status == "pending":
@@ -261,6 +261,11 @@ def _card_line(card: PostedCard) -> str:
     when = datetime.fromtimestamp(card.due_ms / 1000).astimezone()
     what = "not up to date" if card.reference else "not posted"
     return f"{place} {what} after {card.tries} tries: {card.error}; again at {when:%H:%M:%S}"
+
+
+def _outcome(approval: Approval) -> str:
+    why = f" ({approval.outcome_reason})" if approval.outcome_reason else ""
+    return approval.outcome + why
 
 
 _OPTIONS = {

@@ -14,7 +14,7 @@ from langgraph.errors import UnknownInterruptError, is_invalid_resume
 from langgraph.runtime import RunControl
 from langgraph.types import Command, StreamMode
 
-from placet.middleware.shared import MODEL_FAILURE
+from placet.middleware.shared import ENDED_BY_LIMIT, MODEL_FAILURE
 
 from .answers import resume_map
 from .breakpoints import due_breakpoint, has_breakpoints, pass_leftovers
@@ -66,6 +66,8 @@ class Paused:
     requests: Sequence[ApprovalRequest]
     wake_at_ms: int | None
     interrupts: list[dict[str, Any]]
+    sleeps: str = ""
+    """What it waits for until then."""
     reopen_reason: str = ""
     """Why the graph did not take an answer that was delivered."""
 
@@ -137,7 +139,7 @@ class Segment:
         result = dump_shown(self.masks.value(values))
         most = self._settings.max_result_bytes
         check_size("the result", result, most_bytes=most, setting="PLACET_MAX_RESULT_BYTES")
-        return Finished(result=result, reason=_no_answer(values))
+        return Finished(result=result, reason=_lacks(values))
 
     def _take(self, part: Any, events: MaskedEvents) -> None:
         kind, ns, data = part["type"], part["ns"], part["data"]
@@ -268,6 +270,7 @@ class Segment:
             requests=pause.requests,
             wake_at_ms=pause.wake_at_ms,
             interrupts=pause.interrupts,
+            sleeps=pause.sleeps,
         )
 
     async def _reopened(self, error: Exception) -> Paused:
@@ -358,10 +361,14 @@ def _messages(values: Any) -> list[Any]:
     return messages if isinstance(messages, list) else []
 
 
-def _no_answer(values: Any) -> str:
-    """Say that a model gave no answer, if an error stands in its place at the end; empty if none does."""
+def _lacks(values: Any) -> str:
+    """Say that a limit or an error stands at the end in place of a model's answer; empty if none does."""
     last = next(iter(_messages(values)[-1:]), None)
-    about = last.response_metadata.get(MODEL_FAILURE) if isinstance(last, AIMessage) else None
+    if not isinstance(last, AIMessage):
+        return ""
+    if limiter := last.response_metadata.get(ENDED_BY_LIMIT):
+        return f"ended by {limiter}: {last.text}"
+    about = last.response_metadata.get(MODEL_FAILURE)
     if not isinstance(about, dict):
         return ""
     attempts = about.get("attempts")

@@ -2,17 +2,22 @@
 
 Agents are compiled by their authors, built by factories and invoked inside tools: which ToolNodes a run will
 come to cannot be listed beforehand, so the class is changed where it executes a tool, inside all middleware,
-and where it takes a call on, outside of it. Without a run it does as before.
+and where it takes a call on, outside of it. Without a run it does as before. Ledger, limits and
+results go by a call's id: what an agent keeps of a model's answer has one for each call.
 """
 
 from __future__ import annotations
 
 import asyncio
 import inspect
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from langchain.agents import factory
+from langchain_core.messages import AIMessage
 from langgraph.prebuilt import ToolNode
 
+from placet.middleware.calling import with_distinct_ids
 from placet.middleware.gate.questions import asked_first
 from placet.middleware.ledger.ledger import acall, call
 from placet.middleware.pii.masked_calls import aexecute
@@ -30,6 +35,8 @@ _PARAMETERS = {
     "_arun_one": ("self", "call", "input_type", "tool_runtime"),
     "_run_one": ("self", "call", "input_type", "tool_runtime"),
 }
+_KEEPS = "_build_commands"
+"""LangChain's function that makes of a model's answer what an agent's model node writes."""
 _plain: dict[str, Any] = {}
 
 
@@ -49,6 +56,18 @@ def guard_tools() -> None:
     guards = (_execute_async, _execute_sync, _run_async, _run_sync)
     for name, guarded in zip(_PARAMETERS, guards, strict=True):
         setattr(ToolNode, name, guarded)
+    # another LangChain may have it elsewhere: then gates and PII rules alone tell calls apart
+    if keeps := getattr(factory, _KEEPS, None):
+        _plain[_KEEPS] = keeps
+        setattr(factory, _KEEPS, _keep)
+
+
+def _keep(model_response: Any, *args: Any, **kwargs: Any) -> Any:
+    given = getattr(model_response, "result", None)
+    if given and _guarded_run() is not None:
+        made = [with_distinct_ids(one) if isinstance(one, AIMessage) else one for one in given]
+        model_response = replace(model_response, result=made)
+    return _plain[_KEEPS](model_response, *args, **kwargs)
 
 
 def _guarded_run() -> RunContext | None:

@@ -197,6 +197,7 @@ class Attempt:
             attempt=self._number,
             start=record.start,
             note=record.note,
+            started_ms=record.started_ms,
         )
         run = self._run
         settled = await settle(unknown, self._declaration, run, self._request.runtime.config)

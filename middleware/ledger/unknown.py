@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import structlog
@@ -57,11 +58,15 @@ class Unknown(NamedTuple):
     attempt: int
     start: int
     note: str
+    started_ms: int
+    """When it was started, milliseconds since 1970; 0 if it came to its end."""
 
-    def question(self, run_id: str) -> dict[str, Any]:
+    def question(self, run_id: str, *, told: str) -> dict[str, Any]:
         """The pause that asks a person; whoever answers is a reviewer of ours, not LangGraph."""
         what = f"attempt {self.attempt} at {self.call.tool}" if self.attempt > 1 else self.call.tool
-        died = "was started and may have taken effect: its worker stopped before a result was kept"
+        when = datetime.fromtimestamp(self.started_ms / 1000, UTC)
+        at = f" at {when:%Y-%m-%d %H:%M:%S} UTC" if self.started_ms else ""
+        died = f"was started{at} and may have taken effect: its worker stopped before a result was kept"
         known = f"{what} {self.note or died}"
         return {
             "type": UNKNOWN_CALL,
@@ -70,8 +75,9 @@ class Unknown(NamedTuple):
             "tool": self.call.tool,
             "args": shown(self.call.args),
             "tool_call_id": self.call.tool_call_id,
-            "description": f"{known.rstrip('.')}. Approve runs it again, respond takes your message as what"
-            " it returned, reject gives it up.",
+            "description": f"{known.rstrip('.')}. Its idempotency key is {self.call.idempotency_key}. Approve"
+            " runs it again, respond takes your message as what it returned, reject gives it up.",
+            "told": told,
         }
 
 
@@ -84,10 +90,14 @@ async def settle(
         GraphInterrupt: when a person is asked and has not answered.
         OutcomeUnknown: when it is not to be run again.
     """
-    call = unknown.call
+    call, told = unknown.call, ""
     log.info("call.unknown", tool=call.tool, attempt=unknown.attempt, on_unknown=declaration.on_unknown)
     if declaration.verify is not None:
-        found = await _verified(declaration.verify, unknown.raw)
+        try:
+            found = await _verified(declaration.verify, unknown.raw)
+        except Exception as error:
+            log.exception("call.not_verified", tool=call.tool)
+            found, told = None, f"Its verify function failed with {type(error).__name__}."
         if found is NOT_DONE:
             return AGAIN
         if found is not None:
@@ -96,7 +106,7 @@ async def settle(
         return AGAIN
     if declaration.on_unknown == "fail":
         raise OutcomeUnknown(call.tool, call.tool_call_id)
-    question = unknown.question(run.run_id)
+    question = unknown.question(run.run_id, told=told)
     decision = run.answers.get(own_pause_id(question))
     if decision is None:
         pause(question, config)
@@ -115,15 +125,11 @@ def _decided(call: UnknownCall, decision: Mapping[str, Any]) -> Settled:
 
 
 async def _verified(verify: Callable[[UnknownCall], Any], call: UnknownCall) -> Any:
-    """Call the tool's `verify`; None if it cannot tell, or fails."""
-    try:
-        if inspect.iscoroutinefunction(verify):
-            return await verify(call)
-        found = await asyncio.to_thread(verify, call)
-        return await found if inspect.isawaitable(found) else found
-    except Exception:
-        log.exception("call.not_verified", tool=call.tool)
-        return None
+    """Call the tool's `verify`; None if it cannot tell."""
+    if inspect.iscoroutinefunction(verify):
+        return await verify(call)
+    found = await asyncio.to_thread(verify, call)
+    return await found if inspect.isawaitable(found) else found
 
 
 def _as_result(call: UnknownCall, value: Any) -> Any:

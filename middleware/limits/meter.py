@@ -146,9 +146,14 @@ class _Meter(BaseCallbackHandler):
             )
         if counted.state == "waits":
             log.info("call.parked", limits=[limit.name for limit in limits], due=counted.due_ms)
-            park(self.run.run_id, key=waiter, due_ms=counted.due_ms)
+            why = f"room for a call in {' and '.join(limit.name for limit in limits if _waits(limit))}"
+            park(self.run.run_id, key=waiter, due_ms=counted.due_ms, why=why)
         if counted.state == "refused":
             _refuse(limits, counts, counted, (ns, tool_call_id))
+
+
+def _waits(limit: Limit) -> bool:
+    return any(count.waits for count in limit.counts)
 
 
 def _refuse(

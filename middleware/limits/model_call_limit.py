@@ -13,7 +13,7 @@ from placet.errors import NoRun
 
 from ..shared import current_run
 from .meter import Limit, alimited, counts_of, limited
-from .refused import LimitExceeded
+from .refused import LimitExceeded, last_word
 from .windows import windows_of
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ class ModelCallLimitMiddleware(stock.ModelCallLimitMiddleware[Any, Any]):
 
     def _answer(self, refused: CallRefused, _: object) -> Answer:
         """End the agent with a message."""
-        return ModelResponse(result=[AIMessage(self._text(refused))])
+        return ModelResponse(result=[last_word(self.name, self._text(refused))])
 
     def _result(self, refused: CallRefused, request: ToolCallRequest) -> ToolMessage:
         """Tell the model; its next call is refused too."""

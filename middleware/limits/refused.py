@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from langchain_core.messages import AIMessage
 from langgraph.errors import GraphBubbleUp
+
+from ..shared import ENDED_BY_LIMIT
 
 if TYPE_CHECKING:
     from ..shared import CallCount
@@ -21,6 +24,11 @@ class Reached(NamedTuple):
 
 class LimitExceeded(GraphBubbleUp):
     """Raised when a limit is to end the run: no retry or fallback swallows it."""
+
+
+def last_word(limiter: str, text: str) -> AIMessage:
+    """What a limiter ends its agent with; the run says so too."""
+    return AIMessage(text, response_metadata={ENDED_BY_LIMIT: limiter})
 
 
 class CallRefused(GraphBubbleUp):

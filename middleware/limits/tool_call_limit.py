@@ -15,7 +15,7 @@ from ..named_tools import NamedTool
 from ..shared import current_run
 from ..waiting import wait
 from .meter import Limit, alimited, counts_of, current_thread, limited
-from .refused import LimitExceeded
+from .refused import LimitExceeded, last_word
 from .windows import windows_of
 
 if TYPE_CHECKING:
@@ -148,14 +148,14 @@ class ToolCallLimitMiddleware(stock.ToolCallLimitMiddleware[Any, Any]):
     ) -> Answer:
         """End the agent instead if a call was refused at its tool, and that is to end it."""
         text = self._ended(request.state)
-        return await handler(request) if text is None else ModelResponse(result=[AIMessage(text)])
+        return await handler(request) if text is None else ModelResponse(result=[last_word(self.name, text)])
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Answer]
     ) -> Answer:
         """As `awrap_model_call`."""
         text = self._ended(request.state)
-        return handler(request) if text is None else ModelResponse(result=[AIMessage(text)])
+        return handler(request) if text is None else ModelResponse(result=[last_word(self.name, text)])
 
     def _without_run(self, state: Any, runtime: Any) -> dict[str, Any] | None:
         if self.windows:
@@ -194,7 +194,7 @@ class ToolCallLimitMiddleware(stock.ToolCallLimitMiddleware[Any, Any]):
             return {"messages": messages}
         others = [call for call in _pending(state) if call not in blocked]
         messages += [_refusal(call, _STOPPED) for call in others]
-        return {"jump_to": "end", "messages": [*messages, AIMessage(text)]}
+        return {"jump_to": "end", "messages": [*messages, last_word(self.name, text)]}
 
     def _result(self, refused: CallRefused, request: ToolCallRequest) -> ToolMessage:
         """Answer a call that there was room for when the model asked for it, but no more."""

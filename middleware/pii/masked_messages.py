@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from langchain_core.documents import Document
 from langchain_core.messages import BaseMessage, ToolMessage
 from langgraph.types import Command
 
@@ -36,7 +37,7 @@ def masked_content(content: Any, text: Callable[[str], str]) -> Any:
 def _block(block: Any, text: Callable[[str], str]) -> Any:
     if isinstance(block, str):
         return text(block)
-    found = {
+    found: dict[str, Any] = {
         name: masked
         for name in ("text", "reasoning", "thinking")
         # what a provider has signed is refused by it if it is changed
@@ -44,6 +45,9 @@ def _block(block: Any, text: Callable[[str], str]) -> Any:
         and "signature" not in block
         and (masked := text(given)) != given
     }
+    summary = block.get("summary")  # of a reasoning that the provider keeps to itself
+    if isinstance(summary, list) and (made := masked_content(summary, text)) is not summary:
+        found["summary"] = made
     return {**block, **found} if found else block
 
 
@@ -106,4 +110,13 @@ def _with_update(command: Command[Any], update: Any) -> Command[Any]:
 
 
 def _leaf(rule: Rule) -> Callable[[Any], Any]:
-    return lambda leaf: rule.hide(leaf) if isinstance(leaf, str) else leaf
+    def leaf(value: Any) -> Any:
+        if isinstance(value, str):
+            return rule.hide(value)
+        if isinstance(value, Document):  # a retriever's, in the artifact of its tool's message
+            held = {"page_content": value.page_content, "metadata": value.metadata}
+            made = walk(held, leaf)
+            return value if made is held else value.model_copy(update=made)
+        return value
+
+    return leaf

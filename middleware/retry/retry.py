@@ -129,7 +129,8 @@ class ToolRetryMiddleware(stock.ToolRetryMiddleware[Any, Any]):
         may_run_again = self._tool_filter is not None or (
             declared is not None and declared.on_unknown == "rerun"
         )
-        guarded = GuardedCall(call.key, request.runtime, may_run_again)
+        looked_up = declared is not None and declared.verify is not None
+        guarded = GuardedCall(call.key, request.runtime, may_run_again, looked_up)
         return Tries(run, self, place=call.key, what=call.tool, tool=guarded)
 
     def _give_up(self, request: ToolCallRequest) -> Callable[[Exception, int], ToolMessage | Command[Any]]:

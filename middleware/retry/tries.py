@@ -59,6 +59,8 @@ class GuardedCall(NamedTuple):
     runtime: object
     may_run_again: bool
     """Whether a failed attempt may be followed by another without anybody being asked."""
+    looked_up: bool
+    """Whether its tool can say what became of a failed attempt."""
 
 
 _scope: ContextVar[tuple[str, ...]] = ContextVar("placet_tries", default=())
@@ -116,7 +118,8 @@ class Tries:
             if not known.wait_ms:
                 break
             if known.wait_ms > policy.park_after * 1000:
-                park(run.run_id, key=self._key, due_ms=known.due_ms)
+                why = f"attempt {known.number + 1} of {policy.max_retries + 1} at {self._what}"
+                park(run.run_id, key=self._key, due_ms=known.due_ms, why=why)
             await asyncio.sleep(known.wait_ms / 1000)
         self.number, self._waited_ms = known.number, known.waited_ms
         if self.number > policy.max_retries + 1:
@@ -176,6 +179,11 @@ class Tries:
         """Whether another attempt would follow on this error."""
         return should_retry_exception(error, self._policy.retry_on) and self._has_left(self._delay(error))
 
+    def _asks_a_person(self) -> bool:
+        """Whether a reviewer is asked before the next attempt: nothing is to be waited for first."""
+        tool = self._tool
+        return tool is not None and not tool.looked_up and self._run.is_entered_again(tool.key)
+
     def _has_left(self, seconds: float) -> bool:
         policy = self._policy
         enough_time = self._waited_ms / 1000 + seconds <= policy.max_total_wait
@@ -193,7 +201,7 @@ class Tries:
         )
         asked = retry_after_seconds(error)
         if asked is None:
-            return own
+            return 0.0 if self._asks_a_person() else own
         # later by something: all that were refused at once would come back at once
         spread = random.uniform(0, 0.25) * policy.initial_delay if policy.jitter else 0.0  # noqa: S311
         return max(own, asked + spread)

@@ -2,13 +2,14 @@
 
 from .calls import BOUND, UNKNOWN_CALL, CallId, CallOutcome, CallRecord, CallState
 from .counts import CallCount, Counted
-from .models import MODEL_ANSWERED, MODEL_FAILURE, Breaker, Ended
+from .models import ENDED_BY_LIMIT, MODEL_ANSWERED, MODEL_FAILURE, Breaker, Ended
 from .run import TIMER, RunContext, current_run, run_context
 from .state import InMemorySharedState, SharedState
 from .tries import TryRecord
 
 __all__ = [
     "BOUND",
+    "ENDED_BY_LIMIT",
     "MODEL_ANSWERED",
     "MODEL_FAILURE",
     "TIMER",

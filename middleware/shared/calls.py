@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Literal, NamedTuple, Protocol
 
 BOUND = "placet_bound"
@@ -34,6 +35,8 @@ class CallRecord(NamedTuple):
     """The result, or the error of a failed one."""
     note: str = ""
     """Of an unknown one: why there is no result, if it came to its end."""
+    started_ms: int = 0
+    """Of an unknown one that did not: when it was started, milliseconds since 1970."""
 
 
 class ToolCalls(Protocol):
@@ -78,7 +81,8 @@ class InMemoryToolCalls:
         known = records[attempt - 1] if attempt <= len(records) else None
         if known is not None and known.start != again:
             return known
-        records[attempt - 1 : attempt] = [CallRecord("unknown", again + 1)]
+        started_ms = int(time.time() * 1000)
+        records[attempt - 1 : attempt] = [CallRecord("unknown", again + 1, started_ms=started_ms)]
         return CallRecord("new", again + 1)
 
     async def end_call(

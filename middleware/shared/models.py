@@ -9,6 +9,8 @@ from .tries import now_ms
 
 MODEL_FAILURE = "placet_failure"
 """Of a message's `response_metadata`: it stands in place of an answer, because every attempt failed."""
+ENDED_BY_LIMIT = "placet_limit"
+"""In the response metadata of what a limit ended the agent with: the limiter's name."""
 MODEL_ANSWERED = "placet_model"
 """Of a message's `response_metadata`: which of several models it is from."""
 

@@ -29,6 +29,7 @@ class _Attempts:
     current: int
     next_execution: int
     """The attempt that a further execution of the call, a node's retry, begins with."""
+    is_entered_again: bool = False
 
 
 @dataclass(slots=True, kw_only=True)
@@ -59,6 +60,7 @@ class RunContext:
         known = self._attempts.get(key)
         if known is not None and known.runtime() is runtime:
             known.current += 1
+            known.is_entered_again = False
             return known.current
         first = 1 if known is None else known.next_execution
         self._attempts[key] = _Attempts(runtime=ref(runtime), current=first, next_execution=first)
@@ -71,6 +73,12 @@ class RunContext:
     def enter_again(self, key: str) -> None:
         """Let the next entry be the attempt that has just ended: how it ended is not known."""
         self._attempts[key].current -= 1
+        self._attempts[key].is_entered_again = True
+
+    def is_entered_again(self, key: str) -> bool:
+        """Whether the ledger has left open how the call's attempt that has just ended did."""
+        known = self._attempts.get(key)
+        return known is not None and known.is_entered_again
 
     def attempts_at(self, key: str) -> int:
         """How many attempts at a call are behind; 0 if no ledger guards it."""

@@ -230,7 +230,11 @@ async def test_what_the_platform_refuses_is_tried_again_and_told_to_operators(of
     office.platform.fail(1)
     await office.core.placet.decide(ID, {"type": "reject"}, reviewer="alice")
     await office.card(state="Rejected by alice")
-    assert [one.error for one in await office.core.placet.cards(ID)] == [""]
+
+    async def forgotten() -> bool:
+        return [one.error for one in await office.core.placet.cards(ID)] == [""]
+
+    await wait_until(forgotten)
 
 
 async def test_a_message_that_was_deleted_stops_nothing(office: Office) -> None:

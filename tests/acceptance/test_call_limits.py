@@ -49,8 +49,9 @@ async def test_a_full_window_parks_runs_until_it_opens(fleet: Fleet, placet: Pla
     runs = [await placet.enqueue("tenant_parked", human("go"), config=config) for _ in range(7)]
     assert [await end(placet, run) for run in runs] == ["done"] * 7
     assert len(fleet.effects("model")) == 7
-    told = [event.type for run in runs async for event in placet.stream(run.id)]
-    assert "run.parked" in told
+    told = [event for run in runs async for event in placet.stream(run.id)]
+    why = {event.data["sleeps"] for event in told if event.type == "run.parked"}
+    assert why == {"room for a call in tenants 2"}
 
 
 async def test_calls_whose_worker_was_killed_were_made(fleet: Fleet, placet: Placet) -> None:
@@ -67,6 +68,8 @@ async def test_calls_whose_worker_was_killed_were_made(fleet: Fleet, placet: Pla
     await fleet.start()
     fleet.open_barrier("go")
     assert await end(placet, model) == "Model call limits exceeded: run limit (3/3)"
+    why = "ended by ModelCallLimitMiddleware: Model call limits exceeded: run limit (3/3)"
+    assert (await placet.get(model.id)).reason == why
     assert len(fleet.effects("model")) == 3
     assert await end(placet, tool) == "done: Tool call limit exceeded. Do not call 'slow' again."
     assert len(fleet.effects("slow")) == 1

@@ -254,6 +254,22 @@ async def test_wrong_usage_is_one_line_and_status_2(fleet: Fleet) -> None:
         assert says in err
 
 
+async def test_several_are_approved_at_once_or_none(fleet: Fleet) -> None:
+    await fleet.start()
+    [run] = await cli_json(fleet, "enqueue", "batched", "--input", INPUT)
+    await cli_json(fleet, "runs", "watch", run["id"], "--until", "pause")
+    ids = [one["id"] for one in await cli_json(fleet, "approvals", "list", "--run", run["id"])]
+    assert len(ids) == 2
+    status, told = await error(fleet, "approve", *ids, "nope", "--reviewer", "ann")
+    assert (status, told["type"]) == (1, "NotFound")
+    assert len(await cli_json(fleet, "approvals", "list", "--run", run["id"])) == 2
+    status, _, err = await cli(fleet, "approve", *ids, "--seen", "x")
+    assert status == 2
+    assert "goes with one ID only" in err
+    decided = await cli_json(fleet, "approve", *ids, "--reviewer", "ann")
+    assert {(one["id"], one["status"]) for one in decided} == {(key, "decided") for key in ids}
+
+
 async def test_an_input_that_the_agent_would_drop_is_an_error(fleet: Fleet) -> None:
     await fleet.start()
     status, told = await error(fleet, "enqueue", "batched", "--input", '"hi"')

@@ -59,6 +59,7 @@ async def test_between_the_mark_and_the_effect(fleet: Fleet, placet: Placet) -> 
     question = await asked(placet, runs["refunds"])
     assert (question.tool, question.args) == ("refund", {"order": "A-1"})
     assert "may have taken effect" in question.description
+    assert "Its idempotency key is " in question.description
     await placet.decide(question.id, {"type": "approve"}, reviewer="ann")
     assert await success(placet, runs["refunds"]) == "done: refunded A-1"
     failed = await placet.wait(runs["wires"].id, timeout=PATIENCE)

@@ -60,6 +60,7 @@ async def test_batched_actions_are_decided_apart(fleet: Fleet, placet: Placet) -
     assert "no mail" in last_text(run)
     outcomes = {a.id: (a.outcome, a.decided_by) for a in await placet.approvals(status=None, run_id=run.id)}
     assert outcomes == {pay.id: ("succeeded", "ann"), mail.id: ("not_run", "bob")}
+    assert (await placet.approval(mail.id)).outcome_reason == "the reviewer rejected it"
 
 
 @on_both_brokers
@@ -72,6 +73,8 @@ async def test_an_edit_runs_what_was_edited_and_a_response_runs_nothing(fleet: F
     assert [effect.args for effect in fleet.effects("pay")] == [{"to": "eve", "amount": 5}]
     assert fleet.effects("mail") == []
     assert "I wrote myself" in last_text(run)
+    answered = await placet.approval(mail.id)
+    assert (answered.outcome, answered.outcome_reason) == ("not_run", "the reviewer answered in its place")
 
 
 async def test_a_tools_question_behind_a_static_breakpoint(fleet: Fleet, placet: Placet) -> None:

@@ -61,6 +61,8 @@ async def test_killed_in_backoff_attempts_equal_the_maximum(
         return all(run.status == "pending" and run.wake_at for run in both)
 
     await wait_until(parked)
+    told = {agent: (await placet.get(runs[agent].id)).reason for agent in ("parked_tool", "parked_model")}
+    assert told == {"parked_tool": "attempt 2 of 3 at flaky", "parked_model": "attempt 2 of 3 at the model"}
     first.kill()
     await fleet.start(PLACET_TEST_WIRE=wire.url)
     results = {agent: await ended(placet, run) for agent, run in runs.items()}

@@ -210,8 +210,11 @@ async def _delay_messages(world: World, fault: PlannedFault) -> tuple[int, str]:
     await _steal(world, fault.seconds, keep)
     await asyncio.sleep(fault.seconds)
     random.Random(fault.pick).shuffle(kept)  # noqa: S311 - it has to come out the same again
-    if kept:
-        await world.broker.redis.lpush(world.queue, *kept)
+    try:
+        if kept:
+            await world.broker.redis.lpush(world.queue, *kept)
+    except (RedisError, OSError):  # another fault has ended the broker meanwhile
+        return 0, f"{len(kept)} lost with the broker"
     return 0, f"{len(kept)} delayed"
 
 

@@ -153,6 +153,30 @@ async def test_a_bot_that_was_down_mends_its_cards(core: Core, routes: Any) -> N
         await wall.shows(("north", "Approved by alice"), ("north", "Cancelled: no longer wanted"))
 
 
+async def test_what_a_replica_takes_while_it_is_stopped_is_the_others_at_once(
+    core: Core, routes: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    take, took, go_on = Cards.take, asyncio.Event(), asyncio.Event()
+
+    async def late(*given: Any, **more: Any) -> Any:
+        taken = await take(*given, **more)
+        if taken[0]:
+            took.set()
+            await go_on.wait()
+        return taken
+
+    wall = Wall()
+    await core.paused(request(A1))
+    with monkeypatch.context() as patch:
+        patch.setattr(Cards, "take", late)
+        async with looked_after(core, wall, routes()):
+            await took.wait()
+            asyncio.get_running_loop().call_soon(go_on.set)
+    assert wall.calls == []
+    async with looked_after(core, wall, routes()):
+        await wall.shows(("north", "Waits for a decision"))
+
+
 async def test_what_a_platform_refuses_is_tried_again_and_told(core: Core, routes: Any) -> None:
     wall = Wall(refusals=[Undelivered("no such channel", retry_after=30), Undelivered("busy", retry_after=0)])
     await core.paused(request(A1))

@@ -40,7 +40,7 @@ async def end(shared: SharedState, *, attempt: int = 1, start: int = 1, **change
 
 async def test_a_call_is_started_once(shared: SharedState) -> None:
     assert await shared.start_call("r1", CALL, attempt=1) == CallRecord("new", 1)
-    assert await shared.start_call("r1", CALL, attempt=1) == CallRecord("unknown", 1)
+    assert (await shared.start_call("r1", CALL, attempt=1))[:4] == CallRecord("unknown", 1)[:4]
     assert await shared.start_call("r1", call_id("a2"), attempt=1) == CallRecord("new", 1)
 
 
@@ -55,14 +55,14 @@ async def test_its_result_is_kept_with_its_bytes(shared: SharedState) -> None:
 async def test_a_start_is_done_again_by_one(shared: SharedState) -> None:
     await shared.start_call("r1", CALL, attempt=1)
     assert await shared.start_call("r1", CALL, attempt=1, again=1) == CallRecord("new", 2)
-    assert await shared.start_call("r1", CALL, attempt=1, again=1) == CallRecord("unknown", 2)
+    assert (await shared.start_call("r1", CALL, attempt=1, again=1))[:4] == CallRecord("unknown", 2)[:4]
     await end(shared, start=1)
-    assert await shared.start_call("r1", CALL, attempt=1) == CallRecord("unknown", 2)
+    assert (await shared.start_call("r1", CALL, attempt=1))[:4] == CallRecord("unknown", 2)[:4]
     await end(shared, start=2)
     assert (await shared.start_call("r1", CALL, attempt=1)).state == "done"
     # what is stored can no longer be read
     assert await shared.start_call("r1", CALL, attempt=1, again=2) == CallRecord("new", 3)
-    assert await shared.start_call("r1", CALL, attempt=1) == CallRecord("unknown", 3)
+    assert (await shared.start_call("r1", CALL, attempt=1))[:4] == CallRecord("unknown", 3)[:4]
 
 
 async def test_why_there_is_no_result(shared: SharedState) -> None:
@@ -96,7 +96,7 @@ async def _forget(shared: SharedState) -> None:
             await end(shared, attempt=attempt, state=state, payload=f"{attempt}".encode())
     await shared.forget_failures("r1")
     assert await shared.start_call("r1", CALL, attempt=1) == CallRecord("done", 1, b"2")
-    assert await shared.start_call("r1", CALL, attempt=2) == CallRecord("unknown", 1)
+    assert (await shared.start_call("r1", CALL, attempt=2))[:4] == CallRecord("unknown", 1)[:4]
     assert await shared.start_call("r1", CALL, attempt=3) == CallRecord("new", 1)
 
 
@@ -104,8 +104,8 @@ async def test_a_start_whose_reply_was_lost_is_sent_again(core: Core) -> None:
     await core.enqueue()
     claim = await core.claim()
     args = ("r1", claim.token, CALL.key, 1, 0, "pay", "c1", "me")
-    assert await core.connection.run("ledger_start", *args) == [b"new", b"1", b"", b""]
-    assert await core.connection.run("ledger_start", *args) == [b"new", b"1", b"", b""]
+    assert await core.connection.run("ledger_start", *args) == [b"new", b"1", b"", b"", b"0"]
+    assert await core.connection.run("ledger_start", *args) == [b"new", b"1", b"", b"", b"0"]
     assert (await core.start_call(claim)).state == "unknown"
 
 
@@ -121,7 +121,7 @@ async def test_a_lost_lease_writes_nothing(core: Core) -> None:
         await lost.start_call("r1", CALL, attempt=2)
     with pytest.raises(LeaseLost):
         await lost.withdraw_call("r1", CALL, attempt=1, start=1)
-    assert await core.start_call(claim) == CallRecord("unknown", 1)
+    assert (await core.start_call(claim))[:4] == CallRecord("unknown", 1)[:4]
 
 
 async def test_nobody_without_a_token_writes_into_a_run(core: Core, redis_url: str) -> None:
@@ -212,4 +212,4 @@ async def test_a_retried_run_makes_its_failed_calls_anew(core: Core) -> None:
     await core.placet.retry("r1")
     claim = await core.claim()
     assert await core.start_call(claim) == CallRecord("new", 1)
-    assert await core.start_call(claim, "a2") == CallRecord("unknown", 1)
+    assert (await core.start_call(claim, "a2"))[:4] == CallRecord("unknown", 1)[:4]

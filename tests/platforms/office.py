@@ -37,13 +37,15 @@ class Office:
     proxy: Proxy
     folder: Path
     bots: list[WorkerProcess] = field(default_factory=list)
+    channel: str = ""
+    """What `placet bot` is started with, if that is not the platform's name."""
 
     async def start(self, replicas: int = 1) -> None:
         for replica in range(replicas):
             log = self.folder / f"bot-{len(self.bots)}.log"
             with log.open("wb") as out:
                 process = subprocess.Popen(  # noqa: ASYNC220 - as long-lived as the test
-                    [sys.executable, "-m", "placet.cli", "bot", self.platform.name],
+                    [sys.executable, "-m", "placet.cli", "bot", self.channel or self.platform.name],
                     env=self.env | self.platform.env(replica),
                     stdout=out,
                     stderr=subprocess.STDOUT,

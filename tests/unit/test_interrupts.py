@@ -294,7 +294,7 @@ def test_ids_tell_runs_and_pauses_apart_and_digests_what_is_shown() -> None:
 
 
 def test_nothing_to_ask_is_no_request() -> None:
-    assert pause() == Pause(requests=(), wake_at_ms=None, interrupts=[])
+    assert pause() == Pause(requests=(), wake_at_ms=None, sleeps="", interrupts=[])
 
 
 def unknown(**changes: Any) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -249,8 +250,17 @@ async def test_a_look_up_that_cannot_tell_asks(drive: Any, world: World, *, rais
     driver = drive(tool(side_effect(verify=verify)(tool_of(world))))
     await driver.die(HELLO, "pay")
     await driver.go()
-    assert driver.question.value["tool"] == "pay"
+    question = driver.question
+    assert question.value["tool"] == "pay"
+    assert f"Its idempotency key is {world.keys[0]}." in question.value["description"]
+    assert re.search(r"started at \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC", question.value["description"])
+    told = "Its verify function failed with ConnectionError." if raises else ""
+    assert question.value["told"] == told
     assert world.done == ["pay"]
+    # an answer counts, whatever the look-up says by then
+    raises = not raises
+    messages = await driver.go(**{question.id: {"type": "respond", "message": "it is paid"}})
+    assert texts(messages) == ["it is paid"]
 
 
 async def test_the_middleware_says_what_holds_for_tools_by_name(drive: Any, world: World) -> None:
@@ -742,3 +752,29 @@ async def test_unknown_tools_start_nothing(drive: Any, world: World) -> None:
     (text,) = texts(await driver.go(HELLO))
     assert "nobody is not a valid tool" in text
     assert driver.shared._calls == {}
+
+
+@pytest.mark.parametrize("second", [{"n": 1}, {"n": 2}])
+async def test_calls_that_share_an_id_each_run_once_and_have_a_result(second: dict[str, int]) -> None:
+    """Without a gate or a mask too: a worker's agents get an id for each call."""
+    ran: list[int] = []
+
+    @tool
+    async def count(n: int) -> str:
+        """Count."""
+        ran.append(n)
+        return str(n)
+
+    calls = [Call("count", {"n": 1}, id="same"), Call("count", second, id="same")]
+    agent = create_agent(
+        ScriptedModel(script=[Step(calls=calls), "end"]), [count], checkpointer=InMemorySaver()
+    )
+    guard_tools()
+    run = RunContext(run_id="r", shared=InMemorySharedState(), guarded=True)
+    with run_context(run):
+        out = await agent.ainvoke(HELLO, {"configurable": {"thread_id": "t"}}, version="v2")
+        await run.settled()
+    results = [one.tool_call_id for one in out.value["messages"] if isinstance(one, ToolMessage)]
+    assert out.interrupts == ()
+    assert sorted(ran) == sorted([1, second["n"]])
+    assert (len(results), len(set(results)), results[0]) == (2, 2, "same")

@@ -112,6 +112,19 @@ def test_a_call_that_may_have_run_says_what_each_decision_means() -> None:
     ]
 
 
+def test_details_say_why_a_call_did_not_run() -> None:
+    decision = {"type": "respond", "message": "I did it"}
+    told = an_approval(
+        status="decided",
+        decision=decision,
+        decided_by="al",
+        decided_at=NOW,
+        outcome="not_run",
+        outcome_reason="the reviewer answered in its place",
+    )
+    assert "not_run (the reviewer answered in its place)" in printed(approval_details(told))
+
+
 def test_an_edit_shows_what_was_asked_and_what_was_decided() -> None:
     decision = {"type": "edit", "edited_action": {"name": "refund", "args": {"amount": 21.0}}}
     edited = an_approval(status="decided", decision=decision, decided_by="alice", decided_at=NOW)

@@ -12,6 +12,7 @@ from langchain.agents.middleware import (
     LLMToolSelectorMiddleware,
     SummarizationMiddleware,
 )
+from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import tool
 from langgraph.types import Command
@@ -22,6 +23,7 @@ from placet.middleware import (
     PIIMiddleware,
     get_retryable,
 )
+from placet.middleware.pii.masked_messages import masked_message, masked_result
 from placet.middleware.testing import Call, ScriptedModel, Step
 from placet.tool_guard import guard_tools
 
@@ -165,6 +167,28 @@ def test_what_a_provider_has_signed_stays_as_it_is() -> None:
     block = {"type": "thinking", "thinking": f"about {MAIL}", "signature": "s"}
     made = PIIMiddleware("email", apply_to_output=True).masked_input(AIMessage([block]))
     assert made.content == [block]
+
+
+def test_a_retrievers_documents_are_masked_in_its_tools_artifact() -> None:
+    found = [Document("nothing", id="1"), Document(f"by {MAIL}", metadata={"from": MAIL}, id="2")]
+    message = ToolMessage("2 found", tool_call_id="1", artifact=found)
+    made = masked_result(message, PIIMiddleware("email").rule).artifact
+    assert made[0] is found[0]
+    assert (made[1].page_content, made[1].metadata["from"]) == ("by [REDACTED_EMAIL]", "[REDACTED_EMAIL]")
+    assert (made[1].id, found[1].page_content) == ("2", f"by {MAIL}")
+
+
+def test_a_reasonings_summary_is_masked() -> None:
+    block = {"type": "reasoning", "id": "r", "summary": [{"type": "summary_text", "text": f"ask {MAIL}"}]}
+    rule = PIIMiddleware("email").rule
+    made = masked_message(AIMessage([block]), rule, rule.hide)
+    assert made.content == [
+        {
+            "type": "reasoning",
+            "id": "r",
+            "summary": [{"type": "summary_text", "text": "ask [REDACTED_EMAIL]"}],
+        }
+    ]
 
 
 def test_a_tools_artifact_and_its_update_of_the_state_are_masked() -> None:

@@ -22,12 +22,14 @@ from placet.middleware import (
     InMemorySharedState,
     ModelFallbackMiddleware,
     ModelRetryMiddleware,
+    RunContext,
     ToolRetryMiddleware,
     idempotent,
+    run_context,
     side_effect,
     stamp_retryable,
 )
-from placet.middleware.shared import TIMER
+from placet.middleware.shared import TIMER, UNKNOWN_CALL
 from placet.middleware.testing import Call, ScriptedModel, Step
 
 if TYPE_CHECKING:
@@ -206,6 +208,25 @@ async def test_a_tool_that_declares_what_holds_asks_nobody(declare: Any, effects
     world = World(TimeoutError(READ_TIMEOUT))
     message = result(await drive(world.tool(declare), middleware=[retry(tools=None)]).go(HELLO))
     assert (message.text, world.done) == ("charged", effects)
+
+
+@pytest.mark.usefixtures("clock")
+async def test_a_person_is_asked_at_once_and_a_lookup_after_the_backoff() -> None:
+    world = World(TimeoutError(READ_TIMEOUT))
+    driver = drive(world.tool(), middleware=[retry(tools=None, initial_delay=9)])
+    await driver.go(HELLO)
+    assert [one.value["type"] for one in driver.waiting] == [UNKNOWN_CALL]
+    # without a ledger nobody is asked, and the backoff stays
+    by_hand = World(TimeoutError(READ_TIMEOUT))
+    agent = drive(by_hand.tool(), middleware=[retry(tools=None, initial_delay=9)])
+    with run_context(RunContext(run_id="r", shared=InMemorySharedState())):
+        out = await agent.agent.ainvoke(HELLO, agent.config, version="v2", durability="sync")
+    assert [one.value["type"] for one in out.interrupts] == [TIMER]
+    world = World(TimeoutError(READ_TIMEOUT))
+    looked_up = world.tool(side_effect(verify=lambda _: NOT_DONE))
+    driver = drive(looked_up, middleware=[retry(tools=None, initial_delay=9)])
+    await driver.go(HELLO)
+    assert [one.value["type"] for one in driver.waiting] == [TIMER]
 
 
 async def test_a_tool_that_is_to_fail_when_unknown_ends_the_run() -> None:

@@ -72,6 +72,8 @@ class Card:
     """The arguments as JSON, or the question; may be empty (a breakpoint)."""
     actions: tuple[Action, ...]
     """Decisions that it takes; empty once it takes none."""
+    reminder: int = 0
+    """Which posting of the request at a place it is: 0 the first, then each reminder."""
 
     @property
     def open(self) -> bool:

@@ -99,10 +99,18 @@ class Delivery:
                 await asyncio.wait(under_way, timeout=SHUTDOWN_SECONDS)
 
     async def _take(self) -> tuple[list[str], int | None]:
+        """Take a request to look after; cancelled meanwhile, it is the other replicas' at once."""
+        keep_ms = int(KEEP_SECONDS * 1000)
+        taking = asyncio.create_task(self._cards.take(self._name, self._who, keep_ms=keep_ms, most=1))
         try:
-            return await self._cards.take(self._name, self._who, keep_ms=int(KEEP_SECONDS * 1000), most=1)
+            return await asyncio.shield(taking)
         except RetryableError:
             return [], None
+        except asyncio.CancelledError:
+            with suppress(RetryableError):
+                for approval_id in (await taking)[0]:
+                    await self._cards.done(self._name, self._who, approval_id, again_in_ms=0)
+            raise
 
     async def _rest(self, wait_ms: int | None) -> None:
         seconds = IDLE_SECONDS if wait_ms is None else min(IDLE_SECONDS, wait_ms / 1000)
@@ -168,7 +176,8 @@ class Delivery:
             if reference:
                 await self._channel.update(reference, card)
             else:
-                reference = await self._channel.post(there.destination, card)
+                numbered = replace(card, reminder=there.number)
+                reference = await self._channel.post(there.destination, numbered)
         except CardGone:
             bound.info("card.gone")
             # one that still waits is posted again

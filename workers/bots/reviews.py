@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -16,6 +17,7 @@ from ..errors import (
     NotFound,
     NotPending,
     PlacetError,
+    RetryableError,
     StoreUnavailable,
 )
 from .card import card_of, read_button
@@ -112,7 +114,8 @@ class Reviews:
                 button.approval_id, made, reviewer=identity, seen=button.digest
             )
             if delivery:
-                await self._deliveries.note(delivery)
+                with suppress(RetryableError):  # the decision stands all the same
+                    await self._deliveries.note(delivery)
         except InvalidDecision as error:
             issues: dict[str, str] = {}
             for issue in error.issues:
@@ -122,6 +125,18 @@ class Reviews:
         except PlacetError as error:
             return await self._refused(error, token, identity)
         return Reply(text=card_of(approval).state, card=card_of(approval), recorded=True)
+
+    async def is_orphan(self, card: Card, channel: str, reference: str) -> bool:
+        """Whether nobody has noted that this message shows the request, so that nobody draws it anew.
+
+        That is so when a bot died between posting it and noting it. All others are drawn anew without being
+        clicked; drawn by a click too, an older state could come over a newer one.
+        """
+        try:
+            cards = await self._placet.cards(card.approval.id)
+        except PlacetError:
+            return False
+        return all((one.channel, one.reference) != (channel, reference) for one in cards)
 
     async def inbox(self, identity: str, *, limit: int = 20) -> list[Card]:
         """What waits for this person's decision, newest first; empty for who is no reviewer.

@@ -10,15 +10,16 @@ import json
 import os
 from base64 import b64decode
 from datetime import UTC, datetime
+from hashlib import sha256
 from http import HTTPStatus
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Self
 from urllib.parse import urlsplit
-from uuid import uuid4
+from uuid import NAMESPACE_URL, uuid4, uuid5
 
 import aiohttp
 from aiohttp import web
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from standardwebhooks import Webhook, WebhookVerificationError
 
 from ..errors import InvalidSettings
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 ENDPOINTS, LISTEN = "PLACET_WEBHOOK_ENDPOINTS", "PLACET_WEBHOOK_LISTEN"
 CALL_SECONDS = 15
+_HEADERS = ("webhook-id", "webhook-timestamp", "webhook-signature")
 _LEAST_KEY = 24
 """Bytes, as the specification has it."""
 _STATUS: dict[Refusal | None, int] = {
@@ -58,7 +60,7 @@ class Endpoint(BaseModel):
 
 class _Contents(BaseModel):
     model_config = ConfigDict(extra="forbid")
-    endpoints: dict[str, Endpoint]
+    endpoints: Annotated[dict[str, Endpoint], Field(min_length=1)]
 
 
 class _Decided(BaseModel):
@@ -69,6 +71,12 @@ class _Decided(BaseModel):
     person: Annotated[str, Field(min_length=1, max_length=200)]
     typed: dict[str, str] | None = None
     decision: dict[str, Any] | None = None
+
+    @model_validator(mode="after")
+    def _says_one_thing(self) -> Self:
+        if self.typed is not None and self.decision is not None:
+            raise ValueError("has both typed and decision: give one of them")
+        return self
 
 
 def channel() -> WebhookChannel:
@@ -111,21 +119,21 @@ class WebhookChannel:
         await listen(self._address, {"/endpoints/{name}/decisions": decisions}, setting=LISTEN)
 
     async def post(self, destination: str, card: Card) -> str:
-        """Post a card to an endpoint; see `Channel.post`."""
-        reference = f"{destination}:{uuid4().hex}"
-        await self._send("approval.posted", reference, card)
+        """Post a card to an endpoint; see `Channel.post`. Sent again, by whomever, it has the same id."""
+        reference = f"{destination}:{card.approval.id}:{card.reminder}"
+        await self._send("approval.posted", uuid5(NAMESPACE_URL, f"placet:{reference}").hex, reference, card)
         return reference
 
     async def update(self, reference: str, card: Card) -> None:
         """Post what a card is now; see `Channel.update`. An endpoint that answers 410 has it no more."""
-        await self._send("approval.updated", reference, card)
+        await self._send("approval.updated", uuid4().hex, reference, card)
 
-    async def _send(self, type_: str, reference: str, card: Card) -> None:
+    async def _send(self, type_: str, key: str, reference: str, card: Card) -> None:
         name = reference.partition(":")[0]
         endpoint = self._endpoints.get(name)
         if endpoint is None:
             raise Undelivered(f"{ENDPOINTS} has no endpoint {name!r}")
-        now, id_ = datetime.now(UTC), f"msg_{uuid4().hex}"
+        now, id_ = datetime.now(UTC), f"msg_{key}"
         data = {"reference": reference, **card_data(card)}
         body = json.dumps({"type": type_, "timestamp": now.isoformat(), "data": data}, ensure_ascii=False)
         headers = {
@@ -151,7 +159,9 @@ class WebhookChannel:
     async def _decide(self, request: web.Request, reviews: Reviews) -> web.Response:
         """Take one decision: 200 if it stands, else why not, as JSON."""
         name, body = request.match_info["name"], await request.read()
-        if not self._is_signed(name, body, request):
+        # each once: of a header that is there twice the signature's and the replay's would differ
+        signed = {one: request.headers.get(one, "") for one in _HEADERS}
+        if not self._is_signed(name, body, signed):
             return _refused(401, "webhook-signature: does not fit body, id and time, or is too old")
         try:
             decided = _Decided.model_validate_json(body)
@@ -163,14 +173,14 @@ class WebhookChannel:
             decided.button,
             decided.typed,
             decision=decided.decision,
-            delivery=f"webhook:{name}:{request.headers['webhook-id']}",
+            delivery=f"webhook:{name}:{signed['webhook-id']}:{sha256(body).hexdigest()}",
         )
         return web.json_response(_reply_data(reply), status=_STATUS[reply.refusal])
 
-    def _is_signed(self, name: str, body: bytes, request: web.Request) -> bool:
+    def _is_signed(self, name: str, body: bytes, headers: dict[str, str]) -> bool:
         for key in self._keys.get(name, ()):
             try:
-                key.verify(body, dict(request.headers), json_parse=False)
+                key.verify(body, headers, json_parse=False)
             except (WebhookVerificationError, ValueError):  # the latter: a signature of another shape
                 continue
             return True
@@ -213,10 +223,14 @@ def _check(name: str, endpoint: Endpoint) -> None:
         InvalidSettings: naming it.
     """
     where = f"{ENDPOINTS}: endpoints.{name}"
-    parts = urlsplit(endpoint.url)
     if not name or any(one in name for one in ":/"):
         raise InvalidSettings(f"{where}: a name has no colon and no slash")
-    if parts.scheme != "https" and (parts.scheme, parts.hostname) not in [("http", one) for one in _HERE]:
+    try:
+        parts = urlsplit(endpoint.url)
+        there = parts.scheme, parts.hostname, parts.port
+    except ValueError as error:
+        raise InvalidSettings(f"{where}.url: {error}") from None
+    if not there[1] or (there[0] != "https" and there[:2] not in [("http", one) for one in _HERE]):
         raise InvalidSettings(f"{where}.url: must begin with https:// (http:// only for this machine)")
     for number, secret in enumerate(endpoint.secrets):
         try:

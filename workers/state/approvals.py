@@ -70,6 +70,8 @@ class Approval(ApprovalRequest):
     decided_by: str | None
     created_at: datetime
     decided_at: datetime | None
+    outcome_reason: str = ""
+    """Why the call did not run, or how its run ended; empty where `outcome` says it all."""
     incompatible: str = ""
     """Why the deployed graph could not take the run on, while it waits for one that can."""
 
@@ -194,6 +196,15 @@ def decision_of(text: str, approval_id: str, seal: Seal | None) -> dict[str, Any
     return stored if isinstance(opened, Unreadable) else opened
 
 
+_OUTCOME_REASONS = {
+    "rejected": "the reviewer rejected it",
+    "responded": "the reviewer answered in its place",
+    "limited": "a limit had no room for it",
+    "superseded": "the run went on without it",
+}
+"""What scripts say for short."""
+
+
 def _about(approval_id: str) -> str:
     return f"decision on {approval_id}"
 
@@ -215,6 +226,7 @@ def approval_of(record: Mapping[bytes, bytes], seal: Seal | None) -> Approval:
         status=cast("ApprovalStatus", text["status"]),
         reason=text.get("reason", ""),
         outcome=cast("Outcome", text["outcome"]),
+        outcome_reason=_OUTCOME_REASONS.get(reason := text.get("outcome_reason", ""), reason),
         decision=decision_of(text["decision"], text["id"], seal) if text.get("decision") else None,
         decided_by=text.get("decided_by") or None,
         created_at=moment(text["created_at"]),

@@ -161,6 +161,7 @@ class Leases:
         graph: Fingerprint,
         requests: Sequence[ApprovalRequest],
         wake_at_ms: int | None = None,
+        sleeps: str = "",
         data: str,
         outcomes: Mapping[str, str],
         reopen_reason: str = "",
@@ -178,6 +179,7 @@ class Leases:
             json.dumps(dict(outcomes)),
             reopen_reason or "the graph asked again",
             *self._standing(graph),
+            sleeps,
             again=True,
         )
         return wake_ups(reply)

@@ -30,8 +30,8 @@ class RedisToolCalls(Fenced):
         """
         facts = (call.tool, call.tool_call_id, secrets.token_hex(8))
         reply = await self._fenced("ledger_start", run_id, call.key, attempt, again, *facts)
-        state, start, payload, note = reply
-        return CallRecord(state.decode(), int(start), payload, note.decode())
+        state, start, payload, note, started_ms = reply
+        return CallRecord(state.decode(), int(start), payload, note.decode(), int(started_ms))
 
     async def end_call(
         self,

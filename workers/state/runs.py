@@ -61,7 +61,8 @@ class Run:
     """The graph's output, as JSON values, once `status` is `success`."""
     error: RunError | None = None
     reason: str = ""
-    """Why it was cancelled, timed out or failed, or what a success lacks (its model's answer); else empty."""
+    """Why it was cancelled, timed out or failed; what a success lacks (its model's answer), or which limit
+    ended it; what it waits for until `wake_at`; else empty."""
     timeout_seconds: float | None = None
     """What it may take from its first start, the time that it waits for people left out."""
     deaths: int = 0
@@ -215,7 +216,18 @@ class NewRun:
 # all but what may be megabytes: input, config, context, result
 _LISTED = (
     *("id", "thread_id", "agent", "status", "queue", "created_at", "updated_at", "started_at", "ended_at"),
-    *("wake_at", "attempt", "segment", "metadata", "principal", "error", "reason", "timeout_ms", "deaths"),
+    *(
+        "wake_at",
+        "sleeps",
+        "attempt",
+        "segment",
+        "metadata",
+        "principal",
+        "error",
+        "reason",
+        "timeout_ms",
+        "deaths",
+    ),
     *("worker", "event_seq", "incompatible", "build"),
 )
 _JSON_INPUTS = ("input", "config", "context", "metadata")
@@ -260,7 +272,7 @@ def run_of(record: Mapping[bytes, bytes], seal: Seal | None) -> Run:
         principal=text.get("principal"),
         result=value("result"),
         error=value("error"),
-        reason=text.get("reason", ""),
+        reason=text.get("sleeps" if text.get("wake_at") else "reason", ""),
         timeout_seconds=int(text["timeout_ms"]) / 1000 if "timeout_ms" in text else None,
         deaths=int(text.get("deaths", 0)),
         worker=text.get("worker"),

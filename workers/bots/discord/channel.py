@@ -15,6 +15,7 @@ import yarl
 from discord.gateway import DiscordWebSocket
 from discord.http import Route
 
+from ...digest import digest_of
 from ...errors import InvalidSettings
 from ..channel import CardGone, Undelivered
 from .cards import message_of
@@ -33,7 +34,9 @@ _MOST_WAIT_SECONDS = 10.0
 _AGAIN_SECONDS = 2.0
 _GONE = (10003, 10008)
 """Unknown channel, unknown message."""
-_NOBODY = discord.AllowedMentions.none()
+_MOST_NONCE = 25
+_OLD_SECONDS = 5.0
+"""A message older than this when it is posted is one that was there before."""
 
 log = structlog.get_logger(__name__)
 
@@ -100,7 +103,10 @@ class DiscordChannel:
             place: discord.abc.Messageable = client.get_partial_messageable(int(id_))
             if destination.startswith("@"):
                 place = await client.create_dm(discord.Object(int(id_)))
-            message = await place.send(view=message_of(card), allowed_mentions=_NOBODY)
+            message = await place.send(view=message_of(card), nonce=_nonce(destination, card))
+            age = (discord.utils.utcnow() - message.created_at).total_seconds()
+            if age > _OLD_SECONDS and not await _is_there(message, card):
+                message = await place.send(view=message_of(card))
         return f"{message.channel.id}/{message.id}"
 
     async def update(self, reference: str, card: Card) -> None:
@@ -109,7 +115,7 @@ class DiscordChannel:
         async with self._called() as client:
             message = client.get_partial_messageable(int(place)).get_partial_message(int(id_))
             try:
-                await message.edit(view=message_of(card), allowed_mentions=_NOBODY)
+                await message.edit(view=message_of(card))
             except discord.NotFound as error:
                 if error.code in _GONE:
                     raise CardGone from None
@@ -147,7 +153,7 @@ def _client(clicks: Clicks) -> discord.Client:
         max_messages=None,
         member_cache_flags=discord.MemberCacheFlags.none(),
         chunk_guilds_at_startup=False,
-        allowed_mentions=_NOBODY,
+        allowed_mentions=discord.AllowedMentions.none(),
     )
     # its constructor takes no less than 30 s, which is longer than a call lasts
     client.http.max_ratelimit_timeout = _MOST_WAIT_SECONDS
@@ -168,6 +174,23 @@ async def _connect(client: discord.Client) -> None:
             # discord.py 2.7 asks for the state of its first connection, which it could not make
             if client.ws is not None:
                 raise
+
+
+def _nonce(destination: str, card: Card) -> str:
+    """Name a post, so that Discord makes one message of what is sent twice within some minutes.
+
+    That is where its answer was lost, or a bot died before it noted the message.
+    """
+    return digest_of([card.approval.id, card.drawn, destination, card.reminder])[:_MOST_NONCE]
+
+
+async def _is_there(message: discord.Message, card: Card) -> bool:
+    """Whether a message that an earlier attempt has posted has not been deleted since."""
+    try:
+        await message.edit(view=message_of(card))
+    except discord.NotFound:
+        return False
+    return True
 
 
 def _retry_after(error: discord.HTTPException) -> float | None:

@@ -85,7 +85,7 @@ class Clicks:
             text = _TOO_LONG.format(reply.card.approval.id)
         answer = click.response.send_message(text, ephemeral=True, allowed_mentions=_NOBODY)
         await _acknowledged(click, answer)
-        await self._draw(click, reply)
+        await self._mend(click, reply.card)
 
     async def _sent(self, click: Click, token: str, typed: dict[str, str]) -> None:
         """Decide as a form says."""
@@ -121,7 +121,7 @@ class Clicks:
         reply = await self._reviews.decide(
             _identity(click), token, typed, decision=decision, delivery=f"discord:{click.id}"
         )
-        await asyncio.gather(self._draw(click, reply), _tell(click, reply, token, typed))
+        await asyncio.gather(self._mend(click, reply.card), _tell(click, reply, token, typed))
 
     async def _details(self, click: Click, token: str) -> None:
         """Show all of a request to one person, in a file, and the buttons below it."""
@@ -129,7 +129,7 @@ class Clicks:
             return
         reply = await self._reviews.look(_identity(click), token)
         if reply.text or reply.card is None:
-            await asyncio.gather(self._draw(click, reply), _tell(click, reply, token, None))
+            await asyncio.gather(self._mend(click, reply.card), _tell(click, reply, token, None))
             return
         card = reply.card
         content = all_of(card).encode()
@@ -140,15 +140,18 @@ class Clicks:
         text = "All of it is in this file. Read it to its end before you decide."
         await _answer(click, content=text, attachments=[file], view=buttons_of(card, card.actions))
 
-    async def _draw(self, click: Click, reply: Reply) -> None:
-        """Draw the card that was clicked anew, by the bot's own right: a click's ends after 15 minutes."""
+    async def _mend(self, click: Click, card: Card | None) -> None:
+        """Draw a message anew that nobody has noted: a bot died between posting it and noting that.
+
+        By the bot's own right, as always: what a click gives ends after 15 minutes.
+        """
         message = click.message
-        if reply.card is None or reply.refusal not in (None, "conflict"):
+        if card is None or message is None or message.flags.ephemeral:
             return
-        if message is None or message.flags.ephemeral:
-            return  # the card is elsewhere; whoever looks after the cards finds it
-        with suppress(Undelivered, CardGone):
-            await self._update(f"{message.channel.id}/{message.id}", reply.card)
+        reference = f"{message.channel.id}/{message.id}"
+        if await self._reviews.is_orphan(card, "discord", reference):
+            with suppress(Undelivered, CardGone):
+                await self._update(reference, card)
 
 
 def _identity(click: Click) -> str:

@@ -9,10 +9,11 @@ if not record then
   if ARGV[2] ~= '' then redis.call('HSET', K.run(run), 'progressed', '1') end
 end
 local attempt = record.attempts[n]
-if attempt and attempt.by == ARGV[8] then return {'new', int(attempt.start), '', ''} end -- its reply was lost
+if attempt and attempt.by == ARGV[8] then return {'new', int(attempt.start), '', '', '0'} end -- its reply was lost
 if attempt and int(attempt.start) ~= ARGV[5] then
   local payload = redis.call('HGET', K.run_ledger(run), call .. ':' .. n) or ''
-  return {attempt.state, int(attempt.start), payload, attempt.note or ''}
+  local open = attempt.state == 'unknown' and not attempt.note
+  return {attempt.state, int(attempt.start), payload, attempt.note or '', open and int(attempt.at) or '0'}
 end
 record.attempts[n] = {state = 'unknown', start = (attempt and attempt.start or 0) + 1, at = int(NOW),
   by = ARGV[8]}
@@ -20,4 +21,4 @@ record.approval = record.approval or approval_of_call(run, record)
 save_call(run, call, record)
 redis.call('HDEL', K.run_ledger(run), call .. ':' .. n)
 if record.approval then redis.call('HSET', K.approval(record.approval), 'outcome', 'started') end
-return {'new', int(record.attempts[n].start), '', ''}
+return {'new', int(record.attempts[n].start), '', '', '0'}

@@ -1,6 +1,6 @@
 -- ARGV: run id, token, pid, checkpoint id, wake_at (ms or ''), event data,
 --       JSON: requests [{field = text}], JSON: outcomes {approval id = outcome}, why requests are reopened,
---       the graph's digest, fingerprint and versions (JSON), the worker's build
+--       the graph's digest, fingerprint and versions (JSON), the worker's build, what it sleeps for
 -- Ends a segment in a pause. A request that is asked already keeps its state; one that is asked no more is
 -- superseded; an answer that came in meanwhile sends the run straight back.
 local run, token, pid, checkpoint, wake_at = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
@@ -74,7 +74,7 @@ set_graph(run, ARGV[10], ARGV[11], ARGV[12], ARGV[13])
 release(thread)
 note_kept(thread)
 if wake_at ~= '' then
-  redis.call('HSET', K.run(run), 'wake_at', wake_at)
+  redis.call('HSET', K.run(run), 'wake_at', wake_at, 'sleeps', ARGV[14])
   redis.call('ZADD', K.timers, wake_at, run)
 end
 if pause.fresh or (wake_at ~= '' and tonumber(wake_at) <= NOW) then wake(run) end

@@ -1,0 +1,127 @@
+"""What people do in Slack: buttons, forms, Home, the command; each acknowledged before anything is read."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from ...errors import PlacetError
+from ..card import read_button
+from ..channel import CardGone, Undelivered
+from . import views
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from slack_bolt.async_app import AsyncApp
+
+    from ..card import Action, Card
+    from ..reviews import Reply, Reviews
+    from .channel import SlackChannel
+
+    Ack = Callable[..., Awaitable[Any]]
+
+ACK_SECONDS = 2.0
+"""How long a submitted form waits for its decision, of the three seconds that Slack gives."""
+_LOADING = views.told("Loading…")
+_RECORDING = views.told("Recording your decision…")
+
+
+class Clicks:
+    """Listens to what people do; safe to have in several processes, since nothing of it is kept here."""
+
+    def __init__(self, *, reviews: Reviews, channel: SlackChannel) -> None:
+        self._reviews = reviews
+        self._channel = channel
+
+    def listen_to(self, app: AsyncApp) -> None:
+        """Register with the library."""
+        app.action(re.compile("^placet:"))(self._on_button)
+        app.view(views.FORM)(self._on_form)
+        app.event("app_home_opened")(self._on_home)
+        app.command("/placet")(self._on_command)
+
+    async def _on_button(self, ack: Ack, body: dict[str, Any]) -> None:
+        await ack()
+        clicked = body["actions"][0]
+        token, user = clicked.get("value", ""), f"slack:{body['user']['id']}"
+        try:
+            action = read_button(token).action
+        except PlacetError:
+            action = "approve"  # is told what it is
+        delivery = f"slack:{body['user']['id']}:{clicked.get('action_ts', '')}:{token}"
+        if action != "approve":
+            await self._open(body, user, token, action)
+            return
+        reply = await self._reviews.decide(user, token, delivery=delivery)
+        await self._tell(body, reply)
+
+    async def _open(self, body: Mapping[str, Any], user: str, token: str, action: Action) -> None:
+        """Open a form or the details: a window first, for Slack gives three seconds, then what is in it."""
+        method = "push" if body.get("view", {}).get("type") == "modal" else "open"
+        with suppress(Undelivered):
+            window = await self._channel.view(method, _LOADING, trigger_id=body["trigger_id"])
+            reply = await self._reviews.look(user, token)
+            if reply.card is None or reply.text:
+                shown = views.told(reply.text)
+            elif action == "details":
+                shown = views.everything(reply.card)
+            else:
+                shown = views.form(reply.card, action)
+            await self._channel.view("update", shown, view_id=window["id"])
+            await self._mend(body, reply.card)
+
+    async def _on_form(self, ack: Ack, body: dict[str, Any]) -> None:
+        view = body["view"]
+        token, typed, names = views.typed_in(view)
+        user, delivery = f"slack:{body['user']['id']}", f"slack:{view['id']}:{view.get('hash', '')}"
+        deciding = asyncio.ensure_future(self._reviews.decide(user, token, typed, delivery=delivery))
+        done, _ = await asyncio.wait([deciding], timeout=ACK_SECONDS)
+        if not done:
+            await ack(response_action="update", view=_RECORDING)
+        reply = await deciding
+        if done and reply.issues:
+            await ack(response_action="errors", errors=views.errors_at(reply.issues, names))
+        elif done and reply.recorded:
+            await ack(response_action="clear")
+        elif done:
+            await ack(response_action="update", view=views.told(reply.text))
+        else:
+            shown = views.told(reply.text)
+            if reply.issues and reply.card is not None:
+                action = read_button(token).action
+                shown = views.form(reply.card, action, typed=typed, wrong=reply.text)
+            with suppress(Undelivered):
+                await self._channel.view("update", shown, view_id=view["id"])
+
+    async def _on_home(self, event: dict[str, Any]) -> None:
+        with suppress(Undelivered, PlacetError):
+            cards = await self._reviews.inbox(f"slack:{event['user']}")
+            await self._channel.view("publish", views.home(cards), user_id=event["user"])
+
+    async def _on_command(self, ack: Ack, body: dict[str, Any]) -> None:
+        await ack()
+        with suppress(Undelivered, PlacetError):
+            cards = await self._reviews.inbox(f"slack:{body['user_id']}")
+            await self._channel.inbox(body["channel_id"], body["user_id"], cards)
+
+    async def _tell(self, body: Mapping[str, Any], reply: Reply) -> None:
+        """Tell a person what came of a button, where that is not on the card."""
+        with suppress(Undelivered):
+            if body.get("view", {}).get("type") == "modal":
+                await self._channel.view("update", views.told(reply.text), view_id=body["view"]["id"])
+            elif not reply.recorded:
+                await self._channel.tell(body["channel"]["id"], body["user"]["id"], reply.text)
+            await self._mend(body, reply.card)
+
+    async def _mend(self, body: Mapping[str, Any], card: Card | None) -> None:
+        """Draw a message anew that nobody has noted: a bot died between posting it and noting that."""
+        container = body.get("container", {})
+        if card is None or container.get("type") != "message":
+            return
+        reference = f"{container['channel_id']}:{container['message_ts']}"
+        with suppress(CardGone):
+            if await self._reviews.is_orphan(card, self._channel.name, reference):
+                await self._channel.update(reference, card)
