@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
@@ -64,6 +65,9 @@ class DiscordChannel:
     name = "discord"
 
     def __init__(self, *, token: str, api_url: str = "") -> None:
+        library = logging.getLogger("discord")
+        if not any(isinstance(one, _Told) for one in library.handlers):
+            library.addHandler(_Told(logging.WARNING))
         self._token = token
         self._api_url = api_url
         self._client: discord.Client | None = None
@@ -83,13 +87,13 @@ class DiscordChannel:
                         DiscordWebSocket.DEFAULT_GATEWAY = yarl.URL(gateway["url"])
                     self._client = client
                     self._logged_in.set()
-                    await _connect(client)
+                    await client.connect()
                 except discord.LoginFailure:
                     raise InvalidSettings(f"{TOKEN}: Discord refuses it") from None
                 except discord.ConnectionClosed as error:
                     raise InvalidSettings(f"{TOKEN}: Discord's gateway refuses it ({error.code})") from None
-                except (discord.HTTPException, aiohttp.ClientError, OSError) as error:
-                    log.warning("discord.unreachable", error=type(error).__name__)
+                except Exception as error:  # noqa: BLE001 - whatever the library meets, and cannot read
+                    log.warning("discord.disconnected", error=type(error).__name__)
                 finally:
                     self._logged_in.clear()
             await asyncio.sleep(_AGAIN_SECONDS)
@@ -115,7 +119,7 @@ class DiscordChannel:
         async with self._called() as client:
             message = client.get_partial_messageable(int(place)).get_partial_message(int(id_))
             try:
-                await message.edit(view=message_of(card))
+                await message.edit(view=message_of(card), allowed_mentions=discord.AllowedMentions.none())
             except discord.NotFound as error:
                 if error.code in _GONE:
                     raise CardGone from None
@@ -145,6 +149,13 @@ class DiscordChannel:
             raise Undelivered(f"Discord cannot be reached: {type(error).__name__}") from None
 
 
+class _Told(logging.Handler):
+    """What the library warns of, as events; its tracebacks are left out, as they may hold anything."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        log.warning("discord.warned", text=record.getMessage())
+
+
 def _client(clicks: Clicks) -> discord.Client:
     """Make a client that keeps nothing of what it sees, and waits for no longer than it is told."""
     discord.VoiceClient.warn_nacl = discord.VoiceClient.warn_dave = False  # nobody speaks here
@@ -160,20 +171,12 @@ def _client(clicks: Clicks) -> discord.Client:
 
     @client.event
     async def on_interaction(click: discord.Interaction[discord.Client]) -> None:
-        await clicks.take(click)
+        try:
+            await clicks.take(click)
+        except Exception as error:  # noqa: BLE001 - the others' clicks go on; its text may hold what was typed
+            log.warning("click.failed", error=type(error).__name__)
 
     return client
-
-
-async def _connect(client: discord.Client) -> None:
-    """Take what comes from the gateway; the library connects again by itself."""
-    while not client.is_closed():
-        try:
-            await client.connect()
-        except AttributeError:
-            # discord.py 2.7 asks for the state of its first connection, which it could not make
-            if client.ws is not None:
-                raise
 
 
 def _nonce(destination: str, card: Card) -> str:
@@ -187,7 +190,7 @@ def _nonce(destination: str, card: Card) -> str:
 async def _is_there(message: discord.Message, card: Card) -> bool:
     """Whether a message that an earlier attempt has posted has not been deleted since."""
     try:
-        await message.edit(view=message_of(card))
+        await message.edit(view=message_of(card), allowed_mentions=discord.AllowedMentions.none())
     except discord.NotFound:
         return False
     return True
