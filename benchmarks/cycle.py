@@ -24,7 +24,7 @@ from report import MEASURES, plot, table
 from rich.console import Console
 from stack_server import stack_server
 
-from placet.embedded import embedded_server
+from placet.dev.embedded import embedded_server
 
 if TYPE_CHECKING:
     from hand_written import HandWritten

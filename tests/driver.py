@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
+from placet.execution.tool_guard import guard_tools
 from placet.middleware import InMemorySharedState, RunContext, run_context
-from placet.tool_guard import guard_tools
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,7 +10,8 @@ from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
-from placet.interrupts import pause_of
+from placet.approvals.interrupts import pause_of
+from placet.approvals.tool_calls import pending_tool_calls
 from placet.middleware import (
     HumanInTheLoopMiddleware,
     InMemorySharedState,
@@ -20,7 +21,6 @@ from placet.middleware import (
 )
 from placet.middleware.gate.tool_arguments import arguments_of
 from placet.middleware.testing import Call, ScriptedModel, Step
-from placet.tool_calls import pending_tool_calls
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

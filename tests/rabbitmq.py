@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 from kombu import Connection
 
-from placet.embedded import free_port
+from placet.dev.embedded import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from . import errors
+    from .approvals.decisions import Decision
+    from .approvals.reviewers import Reviewer
     from .client import Placet
-    from .decisions import Decision
-    from .reviewers import Reviewer
     from .state.approvals import Approval
     from .state.cards import PostedCard
     from .state.events import Event
@@ -19,12 +19,12 @@ __all__ = ["Approval", "Decision", "Event", "Placet", "PlacetSync", "PostedCard"
 
 _HOME = {
     "Approval": ".state.approvals",
-    "Decision": ".decisions",
+    "Decision": ".approvals.decisions",
     "Event": ".state.events",
     "Placet": ".client",
     "PlacetSync": ".sync",
     "PostedCard": ".state.cards",
-    "Reviewer": ".reviewers",
+    "Reviewer": ".approvals.reviewers",
     "Run": ".state.runs",
 }
 

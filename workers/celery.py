@@ -39,7 +39,7 @@ def make_app(settings: Settings) -> Celery:
     """A Celery app for these settings; messages are wake-ups, so they are acknowledged early."""
     app = Celery("placet", broker=settings.broker)
     app.conf.update(
-        imports=["placet.tasks"],
+        imports=["placet.worker.tasks"],
         accept_content=["json"],
         task_serializer="json",
         task_ignore_result=True,
@@ -50,7 +50,7 @@ def make_app(settings: Settings) -> Celery:
         # a pooled connection may be of before RabbitMQ's last restart; redis-py looks after its own
         task_publish_retry=settings.uses_rabbitmq,
         task_publish_retry_policy={"max_retries": 1, "interval_start": 0, "interval_step": 0},
-        worker_consumer="placet.consumer:WakeUpConsumer",
+        worker_consumer="placet.worker.consumer:WakeUpConsumer",
         worker_pool="threads",
         worker_concurrency=settings.concurrency,
         worker_prefetch_multiplier=1,

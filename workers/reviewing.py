@@ -5,10 +5,10 @@ from __future__ import annotations
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, get_args
 
-from .approval_watch import ApprovalWatch
+from .approvals.reviewers import Reviewers
+from .approvals.watch import ApprovalWatch
 from .caller_input import check_decisions, check_filters, check_one_of, checked_id, checked_whole
 from .errors import Conflict, InvalidDecision
-from .reviewers import Reviewers
 from .state.approval_stream import ApprovalStream
 from .state.approvals import Approvals, ApprovalStatus, CheckedDecision
 from .state.cards import Cards
@@ -17,9 +17,9 @@ from .state.runs import Runs
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
 
+    from .approvals.reviewers import Reviewer
     from .dispatch import Dispatcher
     from .errors import Issue
-    from .reviewers import Reviewer
     from .state.approvals import Approval
     from .state.cards import PostedCard
     from .state.connection import Connection
@@ -138,7 +138,7 @@ class Reviewing:
         seen: Mapping[str, str] | None = None,
     ) -> list[Approval]:
         """Decide on several requests (id to decision), all or none; otherwise as `decide`."""
-        from .decisions import check_decision, check_open  # noqa: PLC0415 - loads jsonschema when it is used
+        from .approvals.decisions import check_decision, check_open  # noqa: PLC0415 - loads jsonschema when it is used
 
         check_decisions(decisions, reviewer=reviewer, seen=seen)
         most_bytes = self._connection.settings.max_decision_bytes
@@ -172,7 +172,7 @@ class Reviewing:
             InvalidDecision: when an answer does not fit, or it is not clear what it answers.
             NotFound, AlreadyDecided, NotPending: as `decide`.
         """
-        from .answers import decisions_of_resume  # noqa: PLC0415 - loads jsonschema when it is used
+        from .approvals.answers import decisions_of_resume  # noqa: PLC0415 - loads jsonschema when it is used
 
         checked_id("reviewer", reviewer)
         await self._runs.get(checked_id("run_id", run_id))

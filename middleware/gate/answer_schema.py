@@ -24,9 +24,9 @@ from pydantic import (
     create_model,
 )
 
+from placet.approvals.response_schema import decision_schema
+from placet.approvals.schema_check import issues_of
 from placet.json_values import canonical
-from placet.response_schema import decision_schema
-from placet.schema_check import issues_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NotRequired, get_args
 from langchain.agents.middleware.human_in_the_loop import DecisionType
 from typing_extensions import TypedDict
 
+from placet.approvals.policy import policy_error
 from placet.errors import InvalidInput
-from placet.policy import policy_error
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

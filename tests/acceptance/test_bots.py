@@ -12,9 +12,9 @@ from core import request
 from platforms.office import ID, PLATFORMS, opened
 
 from fleet import wait_until
+from placet.approvals.response_schema import decision_schema
 from placet.digest import digest_of
 from placet.errors import AlreadyDecided
-from placet.response_schema import decision_schema
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -16,7 +16,7 @@ from redis import Redis
 
 from fleet import PATIENCE, wait_until
 from placet.settings import Settings
-from placet.worker import LINGER_SECONDS, STOP_SECONDS
+from placet.worker.process import LINGER_SECONDS, STOP_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import psutil
 
 from placet import Placet
-from placet.embedded import free_port
+from placet.dev.embedded import free_port
 
 if TYPE_CHECKING:
     from asyncio.subprocess import Process

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fleet import PATIENCE
-from placet.fleet import worker_command
-from placet.processes import Supervisor
+from placet.worker.processes import Supervisor
+from placet.worker.serve import worker_command
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

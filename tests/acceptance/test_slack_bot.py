@@ -12,8 +12,8 @@ from platforms.office import ID, opened
 from platforms.slack import SECRET, Slack, buttons_of, text_of
 
 from fleet import wait_until
+from placet.approvals.response_schema import decision_schema
 from placet.digest import digest_of
-from placet.response_schema import decision_schema
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -139,6 +139,7 @@ async def test_home_and_command_show_what_waits_for_a_person(office: Office) -> 
         "channel_id": slack.destination,
         "team_id": "T0TEAM",
         "trigger_id": "t",
+        "response_url": f"http://127.0.0.1:{slack.port}/respond/U0ALICE",
     }
     assert (await slack.send(command))[0]
 
@@ -198,3 +199,35 @@ async def test_a_message_that_a_dead_bot_has_not_noted_is_mended_by_its_click(of
 
     await wait_until(mended)
     assert buttons_of(slack.messages["1.000"]["blocks"]) == {}
+
+
+async def test_what_was_typed_is_still_there_when_the_store_was_away(office: Office) -> None:
+    slack = slack_of(office)
+    await office.core.paused(pay())
+    await office.start()
+    shown = await office.card()
+    container = {"type": "message", "message_ts": shown.reference, "channel_id": slack.destination}
+    click = slack.action(shown.buttons["edit"], "U0ALICE", container=container, channel={"id": "C"})
+    await slack.send(click)
+    view = await slack.window(click["trigger_id"])
+    office.proxy.cut()
+    acknowledged, answer = await slack.send(slack.submission(view, "U0ALICE", {"amount": "5"}))
+    assert acknowledged
+    if answer.get("response_action") == "errors":
+        assert "Placet's store d" in answer["errors"]["field:0"]
+    else:
+
+        async def asked_again() -> Any:
+            found = slack.views[view["id"]]
+            return found if "Placet's store d" in text_of(found["blocks"]) else None
+
+        view = await wait_until(asked_again)
+        assert "amount: 5" in text_of(view["blocks"])
+    office.proxy.heal()
+
+    async def taken() -> bool:
+        _, answer = await slack.send(slack.submission(view, "U0ALICE", {"amount": "5"}))
+        return bool(answer.get("response_action") == "clear")
+
+    await wait_until(taken)
+    await office.card(state="Edited and approved by alice -> amount=5")

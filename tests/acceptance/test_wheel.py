@@ -8,7 +8,9 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-IMPORTS = "import placet, placet.cli, placet.worker, placet.middleware.testing, placet.checkpoint.saver"
+IMPORTS = (
+    "import placet, placet.cli.main, placet.worker.process,placet.middleware.testing, placet.checkpoint.saver"
+)
 
 
 def test_the_wheel_in_a_bare_environment(tmp_path: Path) -> None:

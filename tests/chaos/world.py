@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from placet import Placet
-from placet.fleet import worker_command, worker_env
-from placet.processes import Child
 from placet.settings import Settings
+from placet.worker.processes import Child
+from placet.worker.serve import worker_command, worker_env
 
 from .proxy import Proxy
 from .servers import Server

@@ -8,7 +8,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.types import interrupt
 
 from placet.checkpoint.saver import RedisSaver
-from placet.segment import Finished, Paused, Segment
+from placet.execution.segment import Finished, Paused, Segment
 
 if TYPE_CHECKING:
     from core import Core

@@ -11,7 +11,7 @@ from redis.asyncio import Redis
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import DataError, ResponseError
 
-from placet.embedded import free_port
+from placet.dev.embedded import free_port
 from placet.state.batches import Batches
 
 if TYPE_CHECKING:

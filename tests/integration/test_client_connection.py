@@ -10,13 +10,7 @@ import pytest
 from core import open_core, request
 
 from placet import Placet, PlacetSync
-from placet.errors import (
-    AlreadyDecided,
-    InvalidSettings,
-    NotFound,
-    StoreUnavailable,
-    WaitTimeout,
-)
+from placet.errors import AlreadyDecided, InvalidSettings, NotFound, StoreUnavailable, WaitTimeout
 from placet.settings import Settings
 
 if TYPE_CHECKING:

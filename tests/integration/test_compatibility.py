@@ -15,9 +15,9 @@ from langgraph.graph import START, StateGraph
 from langgraph.types import Command, Send, interrupt
 from redis.asyncio import Redis
 
+from placet.agents.compatibility import incompatibility
+from placet.agents.fingerprint import fingerprint
 from placet.checkpoint import checkpointer
-from placet.compatibility import incompatibility
-from placet.fingerprint import fingerprint
 from placet.middleware.testing import Call, ScriptedModel, Step
 from placet.settings import Settings
 from placet.state.runs import Run
@@ -25,7 +25,7 @@ from placet.state.runs import Run
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from placet.factories import Graph
+    from placet.agents.factories import Graph
 
 
 @pytest.fixture(params=["placet", "langgraph-redis"])

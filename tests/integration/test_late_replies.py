@@ -11,12 +11,12 @@ import pytest
 from core import open_core
 
 from fleet import wait_until
+from placet.agents.graphs import Agents
 from placet.checkpoint import checkpointer
 from placet.dispatch import Dispatcher
-from placet.engine import Engine
 from placet.errors import StoreUnavailable
-from placet.event_writer import EventWriter
-from placet.graphs import Agents
+from placet.execution.engine import Engine
+from placet.execution.event_writer import EventWriter
 from placet.state.leases import Leases
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ async def test_a_worker_that_could_not_reach_the_store_did_not_die(
 
 def demo(folder: Path) -> Path:
     config = folder / "langgraph.json"
-    config.write_text(json.dumps({"graphs": {"support": "placet.demo_agent:agent"}}))
+    config.write_text(json.dumps({"graphs": {"support": "placet.dev.demo_agent:agent"}}))
     return config
 
 

@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage, ToolMessage
 from langgraph.graph import END, START, MessagesState, StateGraph
 
 from placet.checkpoint import checkpointer
-from placet.segment import Finished, Segment
+from placet.execution.segment import Finished, Segment
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

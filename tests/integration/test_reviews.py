@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from core import open_core, request
 
+from placet.approvals.response_schema import decision_schema
 from placet.bots.card import card_of, read_button
 from placet.bots.forms import form_of
 from placet.bots.reviews import Reviews
 from placet.digest import digest_of
-from placet.errors import InvalidInput, NotAllowed
-from placet.response_schema import decision_schema
+from placet.errors import InvalidInput, NotAllowed, StoreUnavailable
 from placet.state.cards import Deliveries
 
 if TYPE_CHECKING:
@@ -251,3 +251,43 @@ async def test_a_button_fits_where_the_least_room_is(core: Core) -> None:
     await core.paused(pay(), run_id=long, thread_id=long)
     for action in (*ALL, "answer", "details"):
         assert len((await button(core, action)).encode()) <= 64
+
+
+class Overtaken(Deliveries):
+    """Another process records the same click between two looks of this one."""
+
+    first: Reviews
+    click: tuple[str, str]
+
+    async def seen(self, delivery: str) -> bool:
+        assert (await self.first.decide(*self.click, delivery=delivery)).recorded
+        return await super().seen(delivery)
+
+
+async def test_a_click_that_another_process_records_meanwhile_is_told_what_was_decided(core: Core) -> None:
+    await core.paused(pay())
+    deliveries = Overtaken(core.connection)
+    deliveries.first, deliveries.click = reviews_of(core), ("wall:1", await button(core, "approve"))
+    reply = await Reviews(placet=core.placet, deliveries=deliveries).decide(
+        *deliveries.click, delivery="click-1"
+    )
+    assert (reply.text, reply.recorded, reply.refusal) == ("Approved by alice", True, None)
+
+
+async def test_a_store_that_is_lost_over_a_decision_is_not_said_to_have_decided_nothing(
+    core: Core, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await core.paused(pay())
+    token, reviews, decide = await button(core, "approve"), reviews_of(core), core.placet.decide
+
+    async def unheard(*given: Any, **more: Any) -> Any:
+        await decide(*given, **more)
+        raise StoreUnavailable("the answer was lost")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(core.placet, "decide", unheard)
+        reply = await reviews.decide("wall:1", token)
+    assert (reply.recorded, reply.refusal) == (False, "away")
+    assert "whether this was recorded is not known" in reply.text
+    reply = await reviews.decide("wall:1", token)
+    assert (reply.recorded, reply.text) == (True, "Approved by alice")

@@ -15,14 +15,14 @@ from langgraph.types import interrupt
 from placet.checkpoint import checkpointer
 from placet.checkpoint.threads import ThreadsSaver
 from placet.errors import LeaseLost
-from placet.segment import Finished, Paused, Segment
+from placet.execution.segment import Finished, Paused, Segment
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from core import Core
 
-    from placet.factories import Graph
+    from placet.agents.factories import Graph
     from placet.state.leases import Claim
 
 CALL = {"name": "pay", "args": {}, "id": "c1"}

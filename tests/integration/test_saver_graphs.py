@@ -20,7 +20,7 @@ from langgraph.types import Command, interrupt
 from pydantic import BaseModel
 from typing_extensions import TypedDict
 
-from placet.allowed_types import allowed_types
+from placet.agents.allowed_types import allowed_types
 from placet.checkpoint.saver import RedisSaver
 from placet.errors import UnstorableType
 

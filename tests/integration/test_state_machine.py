@@ -129,7 +129,9 @@ class Machine(RuleBasedStateMachine, Model):
         with pytest.raises(ThreadExpired):
             self.do(self.core.enqueue("late", thread))
         # who was there comes back under another name
-        self.names[thread.rstrip("'")] = thread + "'"
+        plain = thread.rstrip("'")
+        if self.names.get(plain, plain) == thread:  # else it was deleted before
+            self.names[plain] = thread + "'"
         self.last_run.pop(thread, None)
         for key in self.open_runs():
             if self.runs[key].thread == thread:

@@ -11,7 +11,7 @@ from aiohttp import web
 from aiosmtpd.controller import Controller
 from platforms.one_way import OneWay
 
-from placet.embedded import free_port
+from placet.dev.embedded import free_port
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -20,7 +20,7 @@ from platforms.slack_limits import MESSAGE_BLOCKS, problems, view_problems
 
 from fleet import wait_until
 from placet.bots.card import read_button
-from placet.embedded import free_port
+from placet.dev.embedded import free_port
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -135,6 +135,16 @@ class Slack:
             return {"error": "invalid_arguments", "response_metadata": {"messages": wrong}}
         self.views[id_] = {**view, "id": id_, "hash": f"h{next(self.numbers)}", "trigger": trigger}
         return {"view": self.views[id_]}
+
+    async def responded(self, request: web.Request) -> web.Response:
+        """What the bot sends to a command's own address."""
+        given = await request.json()
+        if given.get("replace_original") or given.get("response_type") == "in_channel":
+            return web.Response(status=400)
+        if wrong := _message_problems(given):
+            return web.json_response(wrong, status=400)
+        self.whispers.append({**given, "user": request.match_info["user"]})
+        return web.Response(text="ok")
 
     async def socket(self, request: web.Request) -> web.WebSocketResponse:
         socket = web.WebSocketResponse()
@@ -374,6 +384,7 @@ async def opened(folder: Path) -> AsyncIterator[Slack]:
     slack = Slack()
     app = web.Application()
     app.router.add_post("/api/{method}", slack.api)
+    app.router.add_post("/respond/{user}", slack.responded)
     app.router.add_get("/socket", slack.socket)
     runner = web.AppRunner(app, shutdown_timeout=1)
     await runner.setup()

@@ -6,13 +6,14 @@ https://docs.slack.dev/reference/views; https://docs.slack.dev/reference/methods
 
 from __future__ import annotations
 
+import html
 import json
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-MESSAGE_BLOCKS, VIEW_BLOCKS = 50, 100
+MESSAGE_BLOCKS, VIEW_BLOCKS, VIEW_BYTES = 50, 100, 250_000
 _TEXT_OBJECTS = {"plain_text", "mrkdwn"}
 _KNOWN = {
     "header": {"type", "text", "block_id"},
@@ -48,6 +49,7 @@ def view_problems(view: Any) -> list[str]:
         has_input = any(block["type"] == "input" for block in view["blocks"])
         found += ["a form needs submit"] if has_input and "submit" not in view else []
     found += _length(view.get("private_metadata", ""), 3000, "private_metadata")
+    found += ["view_too_large"] if len(json.dumps(view)) > VIEW_BYTES else []
     return found + _length(view.get("callback_id", ""), 255, "callback_id")
 
 
@@ -114,4 +116,6 @@ def _text(text: Any, most: int, where: str) -> list[str]:
 
 
 def _length(text: str, most: int, where: str) -> list[str]:
-    return [f"{where}: {len(text)} characters, {most} at most"] if len(text) > most else []
+    """After escaping, in UTF-16: what Slack counts is not published, so the most that it may."""
+    size = len(html.escape(text, quote=False).encode("utf-16-le")) // 2
+    return [f"{where}: {size} characters, {most} at most"] if size > most else []

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from aiohttp import web
 from platforms.one_way import OneWay
 
-from placet.embedded import free_port
+from placet.dev.embedded import free_port
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

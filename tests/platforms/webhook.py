@@ -15,13 +15,13 @@ from platforms.platform import Answer, Shown
 from standardwebhooks import Webhook, WebhookVerificationError
 
 from fleet import wait_until
-from placet.embedded import free_port
+from placet.dev.embedded import free_port
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
     from pathlib import Path
 
-NEW, OLD = "whsec_" + "bmV3" * 8, "whsec_" + "b2xk" * 8
+NEW, OLD, DESK = "whsec_" + "bmV3" * 8, "whsec_" + "b2xk" * 8, "whsec_" + "ZGVz" * 8
 
 
 @dataclass
@@ -41,11 +41,16 @@ class Tool:
     failures: list[tuple[int, dict[str, str]]] = field(default_factory=list)
     sent: set[str] = field(default_factory=set)
     ids: list[str] = field(default_factory=list)
+    lost: int = 0
+    """How many answers do not get back to the bot."""
 
     def env(self, replica: int = 0) -> dict[str, str]:
         path = self.folder / "endpoints.yaml"
         url = f"http://127.0.0.1:{self.port}/placet"
-        path.write_text(f"endpoints:\n  ops: {{url: '{url}', secrets: [{NEW}, {OLD}]}}\n")
+        path.write_text(
+            f"endpoints:\n  ops: {{url: '{url}', secrets: [{NEW}, {OLD}]}}\n"
+            f"  desk: {{url: '{url}', secrets: [{DESK}]}}\n"
+        )
         return {
             "PLACET_WEBHOOK_ENDPOINTS": str(path),
             "PLACET_WEBHOOK_LISTEN": f"127.0.0.1:{self.ports[replica]}",
@@ -63,11 +68,15 @@ class Tool:
         data = told["data"]
         if data["reference"] in self.deleted:
             return web.Response(status=410)
-        assert told["type"] == (
-            "approval.updated" if data["reference"] in self.messages else "approval.posted"
-        )
-        self.ids.append(request.headers["webhook-id"])
+        if (id_ := request.headers["webhook-id"]) not in self.ids:
+            known = data["reference"] in self.messages
+            assert told["type"] == ("approval.updated" if known else "approval.posted")
+        self.ids.append(id_)
         self.messages[data["reference"]] = data
+        if self.lost:
+            self.lost -= 1
+            assert request.transport is not None
+            request.transport.abort()
         return web.Response(status=204)
 
     async def cards(self, approval_id: str) -> list[Shown]:
@@ -94,16 +103,27 @@ class Tool:
         return Answer(acknowledged=True, told=reply["text"], issues=reply["issues"])
 
     async def send(
-        self, body: str, *, secret: str = OLD, replica: int = 0, id_: str = "", at: datetime | None = None
+        self,
+        body: str,
+        *,
+        secret: str = OLD,
+        endpoint: str = "ops",
+        replica: int = 0,
+        id_: str = "",
+        at: datetime | None = None,
+        signed: str | None = None,
+        before: tuple[tuple[str, str], ...] = (),
     ) -> tuple[int, Any]:
-        """Send signed bytes to the bot; status and JSON."""
+        """Send a signed body to the bot; status and JSON. `signed` was signed in its place."""
         id_, at = id_ or f"msg_{uuid4().hex}", at or datetime.now(UTC)
-        headers = {
-            "webhook-id": id_,
-            "webhook-timestamp": str(int(at.timestamp())),
-            "webhook-signature": f"v1a,xx {Webhook(secret).sign(id_, at, body)}",
-        }
-        url = f"http://127.0.0.1:{self.ports[replica]}/endpoints/ops/decisions"
+        signature = Webhook(secret).sign(id_, at, body if signed is None else signed)
+        headers = [
+            *before,
+            ("webhook-id", id_),
+            ("webhook-timestamp", str(int(at.timestamp()))),
+            ("webhook-signature", f"v1a,xx {signature}"),
+        ]
+        url = f"http://127.0.0.1:{self.ports[replica]}/endpoints/{endpoint}/decisions"
 
         async def answered() -> Any:
             with suppress(aiohttp.ClientConnectorError):  # it does not listen yet
@@ -111,7 +131,7 @@ class Tool:
                     aiohttp.ClientSession() as session,
                     session.post(url, data=body.encode(), headers=headers) as answer,
                 ):
-                    return answer.status, await answer.json()
+                    return answer.status, await answer.json(content_type=None)
             return None
 
         status, data = await wait_until(answered)

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal, assert_type
 
 from placet import Approval, Decision, Event, Placet, PlacetSync, PostedCard, Reviewer, Run, errors
-from placet.decisions import Answer, Approve, Edit, Reject, Respond
+from placet.approvals.decisions import Answer, Approve, Edit, Reject, Respond
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager

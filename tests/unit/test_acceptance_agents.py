@@ -15,7 +15,7 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
-from placet.graphs import Agents
+from placet.agents.graphs import Agents
 from placet.settings import Settings
 
 if TYPE_CHECKING:

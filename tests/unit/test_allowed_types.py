@@ -13,8 +13,8 @@ from langgraph.graph import START, StateGraph
 from langgraph.types import interrupt
 from pydantic import BaseModel
 
-from placet.allowed_types import allowed_types
-from placet.graphs import Agents
+from placet.agents.allowed_types import allowed_types
+from placet.agents.graphs import Agents
 from placet.middleware.testing import Call, ScriptedModel, Step
 
 

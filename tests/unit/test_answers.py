@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from langgraph.types import Interrupt
 
-from placet.answers import answer_of, own_answers, resume_map, split_answer
+from placet.approvals.answers import answer_of, own_answers, resume_map, split_answer
+from placet.approvals.interrupts import StaticBreakpoint, pause_of
+from placet.approvals.response_schema import decision_schema
 from placet.errors import InvalidDecision
-from placet.interrupts import StaticBreakpoint, pause_of
-from placet.response_schema import decision_schema
 from placet.state.leases import Answer
 
 APPROVE = {"type": "approve"}

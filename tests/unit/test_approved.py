@@ -10,9 +10,9 @@ from langchain.agents.middleware import AgentMiddleware, ToolErrorMiddleware, To
 from langchain_core.tools import tool
 
 from placet.errors import CallChanged
+from placet.execution.tool_guard import guard_tools
 from placet.middleware import amend
 from placet.middleware.testing import Call
-from placet.tool_guard import guard_tools
 
 if TYPE_CHECKING:
     from collections.abc import Callable

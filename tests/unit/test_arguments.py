@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 import typer
 
-from placet.arguments import read_json, read_object, read_seconds, read_time
+from placet.cli.arguments import read_json, read_object, read_seconds, read_time
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -19,6 +19,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
 from placet.errors import InvalidInput, NoRun
+from placet.execution.run_error import run_error
+from placet.execution.tool_guard import guard_tools
 from placet.middleware import (
     CallWindow,
     HumanInTheLoopMiddleware,
@@ -35,8 +37,6 @@ from placet.middleware import (
     run_context,
 )
 from placet.middleware.testing import Call, ScriptedModel, Step
-from placet.run_error import run_error
-from placet.tool_guard import guard_tools
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

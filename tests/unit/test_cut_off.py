@@ -10,7 +10,7 @@ from langgraph.types import Command
 
 from placet.checkpoint.codec import Codec
 from placet.checkpoint.serde import CheckpointSerde
-from placet.cut_off import cut_off_results
+from placet.execution.cut_off import cut_off_results
 from placet.middleware.ledger.attempt import call_key
 from placet.middleware.shared import CallRecord
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from langgraph.types import Interrupt
 
-from placet.decisions import (
+from placet.approvals.decisions import (
     MAX_BYTES,
     Answer,
     Approve,
@@ -19,8 +19,8 @@ from placet.decisions import (
     check_decision,
     parse_decision,
 )
+from placet.approvals.interrupts import StaticBreakpoint, pause_of
 from placet.errors import InvalidDecision
-from placet.interrupts import StaticBreakpoint, pause_of
 
 PAY = {
     "type": "object",
@@ -262,6 +262,6 @@ def test_shape_alone() -> None:
 
 
 def test_importing_loads_neither_jsonschema_nor_langchain() -> None:
-    code = "import placet.answers, placet.interrupts, sys; print(*sys.modules)"
+    code = "import placet.approvals.answers, placet.approvals.interrupts, sys; print(*sys.modules)"
     out = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert {"jsonschema", "langchain", "langchain_core", "langgraph", "celery"}.isdisjoint(out.stdout.split())

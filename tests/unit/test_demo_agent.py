@@ -11,7 +11,7 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
-from placet.graphs import Agents
+from placet.agents.graphs import Agents
 from placet.settings import Settings
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "refund" / "langgraph.json"
@@ -55,7 +55,7 @@ async def test_the_demo_agent_says_what_happened(
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.delenv("PLACET_DEMO_MODEL", raising=False)
     file = tmp_path / "langgraph.json"
-    file.write_text(json.dumps({"graphs": {"support": "placet.demo_agent:agent"}}))
+    file.write_text(json.dumps({"graphs": {"support": "placet.dev.demo_agent:agent"}}))
     assert await last_text(file, decision) == said
 
 

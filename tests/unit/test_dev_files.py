@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from placet.dev_files import ProjectFiles
+from placet.dev.files import ProjectFiles
 from placet.errors import InvalidAgent
 
 if TYPE_CHECKING:

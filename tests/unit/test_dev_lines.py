@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from placet.dev_lines import Log, WorkerLines
+from placet.dev.lines import Log, WorkerLines
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,8 +10,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from langgraph.types import Interrupt
 
+from placet.approvals.interrupts import pause_of
 from placet.digest import digest_of, own_pause_id, short_id
-from placet.interrupts import pause_of
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -65,7 +65,7 @@ def test_fresh_processes_agree() -> None:
 from decimal import Decimal
 from fractions import Fraction
 from types import SimpleNamespace
-from placet.interrupts import pause_of
+from placet.approvals.interrupts import pause_of
 def raised(value, id):
     return SimpleNamespace(value=value, id=id, response_schema=None)
 args = {"words": {"one", "two", "three", "four"}, "sum": Decimal("1.10"),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from placet.doctor_stack import stack_checks
+from placet.cli.doctor_stack import stack_checks
 
 if TYPE_CHECKING:
     from pathlib import Path

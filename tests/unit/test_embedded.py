@@ -6,7 +6,7 @@ import psutil
 import pytest
 import redis.asyncio
 
-from placet.embedded import embedded_server, port_is_free
+from placet.dev.embedded import embedded_server, port_is_free
 from placet.errors import InvalidSettings
 
 if TYPE_CHECKING:

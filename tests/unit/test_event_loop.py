@@ -8,7 +8,7 @@ import threading
 
 from structlog.testing import capture_logs
 
-from placet.event_loop import EventLoop
+from placet.worker.event_loop import EventLoop
 
 
 def block(told: threading.Event) -> None:

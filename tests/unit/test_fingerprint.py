@@ -15,11 +15,11 @@ from langchain_core.tools import tool
 from langgraph.graph import START, StateGraph
 from pydantic import BaseModel, create_model
 
-from placet.fingerprint import fingerprint, subgraphs
+from placet.agents.fingerprint import fingerprint, subgraphs
 from placet.middleware.testing import ScriptedModel, Step
 
 if TYPE_CHECKING:
-    from placet.factories import Graph
+    from placet.agents.factories import Graph
 
 AGENTS = Path(__file__).parents[1] / "acceptance" / "agents"
 
@@ -96,7 +96,8 @@ def test_what_a_paused_run_needs_is(other: Graph) -> None:
 
 def test_every_process_has_the_same() -> None:
     code = (
-        "import placet.checkpoint, deployed_agents as d; from placet.fingerprint import fingerprint as f;"
+        "import placet.checkpoint, deployed_agents as d;"
+        "from placet.agents.fingerprint import fingerprint as f;"
         "from langgraph.pregel import Pregel;"
         "print([f(g).digest for g in vars(d).values() if isinstance(g, Pregel)])"
     )

@@ -14,7 +14,7 @@ from langchain_core.tools import tool
 from langgraph.errors import is_invalid_resume
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from placet.decisions import check_decision
+from placet.approvals.decisions import check_decision
 from placet.errors import InvalidDecision, InvalidInput
 from placet.middleware import HumanInTheLoopMiddleware, PIIMiddleware, ToolCallLimitMiddleware
 from placet.middleware.calling import with_distinct_ids

@@ -8,7 +8,7 @@ from langchain.agents import create_agent
 from langchain.agents import middleware as stock
 from langchain_core.tools import tool
 
-from placet.gates import gated_tools
+from placet.agents.gates import gated_tools
 from placet.middleware import HumanInTheLoopMiddleware
 from placet.middleware.testing import ScriptedModel
 

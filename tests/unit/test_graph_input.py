@@ -11,8 +11,8 @@ from langgraph.graph import START, StateGraph
 from pydantic import BaseModel
 from typing_extensions import TypedDict
 
+from placet.agents.graph_input import check_input
 from placet.errors import InvalidInput
-from placet.graph_input import check_input
 from placet.middleware.testing import ScriptedModel
 
 

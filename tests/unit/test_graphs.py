@@ -9,8 +9,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 from structlog.testing import capture_logs
 
+from placet.agents.graphs import Agents, tool_schemas
 from placet.errors import InvalidAgent, UnknownAgent
-from placet.graphs import Agents, tool_schemas
 from placet.settings import Settings
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.types import Interrupt
 
+from placet.approvals.interrupts import Pause, StaticBreakpoint, pause_of
+from placet.approvals.response_schema import decision_schema
+from placet.approvals.tool_calls import PendingCall, is_tool_approval_interrupt, pending_tool_calls
 from placet.digest import own_pause_id
-from placet.interrupts import Pause, StaticBreakpoint, pause_of
-from placet.response_schema import decision_schema
-from placet.tool_calls import PendingCall, is_tool_approval_interrupt, pending_tool_calls
 
 
 def batched(*names: str, allowed: Any = ("approve", "reject"), **more: Any) -> dict[str, Any]:

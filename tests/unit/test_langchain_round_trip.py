@@ -21,11 +21,11 @@ from langgraph.types import Command, Interrupt, Send, interrupt
 from typing_extensions import TypedDict
 
 from placet import middleware as ours
-from placet.answers import answer_of, split_answer
-from placet.decisions import check_decision
+from placet.approvals.answers import answer_of, split_answer
+from placet.approvals.decisions import check_decision
+from placet.approvals.interrupts import Pause, StaticBreakpoint, pause_of
+from placet.approvals.tool_calls import is_tool_approval_interrupt, pending_tool_calls
 from placet.errors import InvalidDecision
-from placet.interrupts import Pause, StaticBreakpoint, pause_of
-from placet.tool_calls import is_tool_approval_interrupt, pending_tool_calls
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig

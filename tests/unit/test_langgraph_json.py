@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from placet.agents.langgraph_json import read_project
 from placet.errors import InvalidAgent
-from placet.langgraph_json import read_project
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -17,6 +17,7 @@ from langgraph.prebuilt import ToolNode
 from langgraph.types import Command, RetryPolicy, interrupt
 
 from placet.errors import EarlierToolError, InvalidInput, NoRun, NoToolCall, OutcomeUnknown
+from placet.execution.tool_guard import guard_tools
 from placet.middleware import (
     NOT_DONE,
     InMemorySharedState,
@@ -29,7 +30,6 @@ from placet.middleware import (
     side_effect,
 )
 from placet.middleware.testing import Call, ScriptedModel, Step
-from placet.tool_guard import guard_tools
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,10 +11,10 @@ from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage, ToolMessage
 from langchain_core.messages.tool import tool_call_chunk
 
+from placet.agents.masked_events import MaskedEvents
+from placet.agents.masks import Masks, check_masks, masks_of
 from placet.encoding import dump_shown
 from placet.errors import InvalidAgent
-from placet.masked_events import MaskedEvents
-from placet.masks import Masks, check_masks, masks_of
 from placet.middleware import HumanInTheLoopMiddleware, PIIMiddleware
 from placet.middleware.testing import ScriptedModel
 

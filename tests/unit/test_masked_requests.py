@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from langgraph.types import Interrupt
 
-from placet.interrupts import pause_of
-from placet.masks import Masks
+from placet.agents.masks import Masks
+from placet.approvals.interrupts import pause_of
+from placet.approvals.response_schema import decision_schema
+from placet.approvals.tool_calls import PendingCall
 from placet.middleware import PIIMiddleware
-from placet.response_schema import decision_schema
-from placet.tool_calls import PendingCall
 
 if TYPE_CHECKING:
     from placet.state.approvals import ApprovalRequest

@@ -11,8 +11,9 @@ from langchain_core.tools import tool
 from langgraph.graph import START, MessagesState, StateGraph
 from pydantic import ValidationError
 
+from placet.agents.fingerprint import levels
+from placet.agents.named_tools import check_named_tools
 from placet.errors import InvalidAgent, InvalidInput
-from placet.fingerprint import levels
 from placet.middleware import (
     AutoModeMiddleware,
     DynamicTool,
@@ -26,7 +27,6 @@ from placet.middleware import (
     ToolTimeoutMiddleware,
 )
 from placet.middleware.testing import ScriptedModel
-from placet.named_tools import check_named_tools
 
 if TYPE_CHECKING:
     from langchain_core.decisions import BaseDecisionModel

@@ -10,8 +10,8 @@ import pytest
 from records import NOW, an_approval
 from rich.console import Console
 
-from placet.cli_approvals import decided
-from placet.cli_runs import Status
+from placet.cli.approvals import decided
+from placet.cli.runs import Status
 from placet.output import (
     age,
     approval_details,

@@ -18,14 +18,10 @@ from langchain_core.tools import tool
 from langgraph.types import Command
 from pii_agent import MAIL, OTHER, Driver, World
 
-from placet.middleware import (
-    PIIDetectionError,
-    PIIMiddleware,
-    get_retryable,
-)
+from placet.execution.tool_guard import guard_tools
+from placet.middleware import PIIDetectionError, PIIMiddleware, get_retryable
 from placet.middleware.pii.masked_messages import masked_message, masked_result
 from placet.middleware.testing import Call, ScriptedModel, Step
-from placet.tool_guard import guard_tools
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from placet.processes import Child, Supervisor, on_stop_signal
+from placet.worker.processes import Child, Supervisor, on_stop_signal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -71,7 +71,7 @@ async def test_a_child_nobody_waits_for_any_more_is_killed() -> None:
 async def test_a_child_dies_with_its_parent() -> None:
     code = (
         "import asyncio, sys\n"
-        "from placet.processes import Child\n"
+        "from placet.worker.processes import Child\n"
         "async def main():\n"
         "    child = await Child.start([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
         "    print(child.pid, flush=True)\n"

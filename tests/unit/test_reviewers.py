@@ -10,9 +10,9 @@ import pytest
 from records import an_approval
 
 from placet import Reviewer
+from placet.approvals.policy import policy_error
+from placet.approvals.reviewers import Reviewers
 from placet.errors import InvalidSettings, NotAllowed
-from placet.policy import policy_error
-from placet.reviewers import Reviewers
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -20,6 +20,7 @@ from langgraph.prebuilt.tool_node import ToolCallRequest
 from langgraph.types import Command
 
 from placet.errors import ChangedArguments, InvalidSettings, Unsealable
+from placet.execution.tool_guard import guard_tools
 from placet.middleware import (
     HumanInTheLoopMiddleware,
     InMemorySharedState,
@@ -30,7 +31,6 @@ from placet.middleware import (
 )
 from placet.middleware.pii.sealed_calls import raw_args, restored
 from placet.middleware.testing import Call, ScriptedModel, Step
-from placet.tool_guard import guard_tools
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -14,10 +14,10 @@ from platforms.slack import buttons_of, text_of
 from platforms.slack_limits import MESSAGE_BLOCKS, problems, view_problems
 from records import an_approval
 
+from placet.approvals.response_schema import decision_schema
 from placet.bots import slack
 from placet.bots.card import card_of
 from placet.bots.slack import blocks, views
-from placet.response_schema import decision_schema
 
 if TYPE_CHECKING:
     from syrupy.assertion import SnapshotAssertion

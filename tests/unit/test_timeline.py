@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from placet.execution.timeline import describe
 from placet.state.events import Event, EventType
-from placet.timeline import describe
 
 if TYPE_CHECKING:
     from placet.state.runs import RunError

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, cast
 
 import structlog
 
+from ..approvals.reviewers import Reviewers
 from ..client import Placet
 from ..dispatch import Dispatcher
 from ..errors import InvalidSettings
 from ..logs import configure_logs
-from ..reviewers import Reviewers
 from ..settings import Settings
 from ..settings_files import is_function, load_function
 from ..state.cards import Cards, Deliveries

@@ -6,10 +6,10 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from ..approvals.response_schema import arguments_schema
 from ..errors import InvalidDecision
 from ..json_values import pointer
 from ..output import pretty
-from ..response_schema import arguments_schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

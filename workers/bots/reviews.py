@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 _AWAY = "Placet's store does not answer: nothing was decided. Please try again."
+_UNSURE = "Placet's store did not answer: whether this was recorded is not known. Please try again."
 _UNKNOWN = "This button stands for no request any more. Nothing was decided."
 _CHANGED = "This request has changed since that card was drawn: nothing was decided. Please look at it again."
 
@@ -106,13 +107,18 @@ class Reviews:
             card = card_of(await self._placet.approval(button.approval_id))
             await self._placet.may_decide(card.approval, reviewer=identity)
             if delivery and await self._deliveries.seen(delivery):
+                # what was read above may be older than what the first delivery decided
+                card = card_of(await self._placet.approval(button.approval_id))
                 return Reply(text=card.state, card=card, recorded=not card.open, refusal=_conflict(card.open))
             fields = form_of(card, button.action)
             made = decision_of(card, button.action, typed or {}) if decision is None else dict(decision)
             _check_action(button, made)
-            approval = await self._placet.decide(
-                button.approval_id, made, reviewer=identity, seen=button.digest
-            )
+            try:
+                approval = await self._placet.decide(
+                    button.approval_id, made, reviewer=identity, seen=button.digest
+                )
+            except StoreUnavailable:
+                return Reply(text=_UNSURE, refusal="away")
             if delivery:
                 with suppress(RetryableError):  # the decision stands all the same
                     await self._deliveries.note(delivery)
@@ -162,7 +168,7 @@ class Reviews:
             return Reply(text=_AWAY, refusal="away")
         if isinstance(error, NotAllowed):
             return Reply(
-                text=f"You may not decide on this: {error.why}. It still waits.", refusal="not_allowed"
+                text=f"You may not decide on this: {error.why}. Nothing was decided.", refusal="not_allowed"
             )
         if isinstance(error, InvalidInput | NotFound):
             return Reply(text=_UNKNOWN, refusal="unknown")
@@ -210,6 +216,6 @@ def _check_as_drawn(button: Button, card: Card) -> None:
     Raises:
         AlreadyDecided, NotPending, ChangedSinceSeen: when it is so.
     """
-    from ..decisions import check_open  # noqa: PLC0415 - loads jsonschema when it is used
+    from ..approvals.decisions import check_open  # noqa: PLC0415 - loads jsonschema when it is used
 
     check_open(card.approval, button.digest)

@@ -46,7 +46,8 @@ class Codec:
         elements = [self._plain.dumps_typed(element) for element in value]
         if sum(len(data) for _, data in elements) < _WORTH_SPLITTING * len(elements):
             return None
-        return [(self._digest(typed), typed) for typed in elements]
+        begun = {kind: self._begun(kind) for kind in {kind for kind, _ in elements}}
+        return [(_digest(begun[typed[0]], typed[1]), typed) for typed in elements]
 
     def element(self, typed: Typed) -> bytes:
         """Return the bytes to store of an element that `split` gave."""
@@ -107,10 +108,9 @@ class Codec:
             raise UnreadableCheckpoint(f"its data is damaged: {exc}") from exc
         return self._plain.loads_typed((kind.removesuffix(_DEFLATED), plain))
 
-    def _digest(self, typed: Typed) -> bytes:
-        digest = blake2b(frame((typed[0], b"")), digest_size=DIGEST_SIZE, key=self._secret)
-        digest.update(typed[1])
-        return digest.digest()
+    def _begun(self, kind: str) -> blake2b:
+        """Return the digest of what all data of a format begins with."""
+        return blake2b(frame((kind, b"")), digest_size=DIGEST_SIZE, key=self._secret)
 
     def _seal(self, typed: Typed) -> Typed:
         kind, data = typed
@@ -120,6 +120,12 @@ class Codec:
             return kind, data
         cipher_name, sealed = self._cipher.encrypt(data)
         return f"{kind}+{cipher_name}", sealed
+
+
+def _digest(begun: blake2b, data: bytes) -> bytes:
+    digest = begun.copy()
+    digest.update(data)
+    return digest.digest()
 
 
 def encrypted(serde: SerializerProtocol, key: str) -> tuple[EncryptedSerializer, bytes]:

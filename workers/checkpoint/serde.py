@@ -77,6 +77,8 @@ class CheckpointSerde(JsonPlusSerializer):
         """
         # an error write holds the exception itself, and LangGraph reads it as text
         packer = _Packer(self._allowed, self._names)
+        if type(obj) in self._names:  # one message of many: spares ormsgpack the way back to `default`
+            return _FORMAT, packer.pack(packer.default(obj))
         return _FORMAT, packer.pack(repr(obj) if isinstance(obj, BaseException) else obj)
 
     def loads_typed(self, data: tuple[str, bytes]) -> Any:

@@ -11,12 +11,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.tools import tool
 from langgraph.types import interrupt
 
-from placet.middleware import (
-    ModelFallbackMiddleware,
-    ModelRetryMiddleware,
-    ToolRetryMiddleware,
-    idempotent,
-)
+from placet.middleware import ModelFallbackMiddleware, ModelRetryMiddleware, ToolRetryMiddleware, idempotent
 from placet.middleware.testing import Call, ScriptedModel, Step
 
 if TYPE_CHECKING:

@@ -9,19 +9,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from ..card import Action, Card
 
 Block = dict[str, Any]
 HEADER, TEXT, BUTTON = 150, 3000, 75
-"""Most characters of a header, of a text, of a button's label."""
-MESSAGE_BLOCKS, VIEW_BLOCKS = 50, 100
+"""Most characters of a header, of a text, of a button's label; Slack may count what is escaped, in UTF-16."""
+MESSAGE_BLOCKS, VIEW_BLOCKS, VIEW_BYTES = 50, 100, 250_000
 FACT = 200
 """Of a fact: it is no part of what is decided, and may be cut."""
 CONTENT = 2500
 """Of description and content on a card; what is longer is shown in full by Details."""
 PIECE = 2900
+_WIDTHS = {"&": 5, "<": 4, ">": 4}
 _STYLES: dict[Action, str] = {"approve": "primary", "reject": "danger"}
 
 
@@ -35,7 +36,7 @@ def message(card: Card) -> dict[str, Any]:
 
 def is_whole(card: Card) -> bool:
     """Whether a card shows all that is decided about."""
-    return len(card.heading) <= HEADER and len(card.description) + len(card.content) <= CONTENT
+    return width(card.heading) <= HEADER and width(card.description) + width(card.content) <= CONTENT
 
 
 def actions_of(card: Card) -> tuple[Action, ...]:
@@ -50,15 +51,15 @@ def actions_of(card: Card) -> tuple[Action, ...]:
 def details(card: Card) -> list[Block]:
     """All of a card, its buttons last; more blocks than a view takes (`VIEW_BLOCKS`) are not shown at all."""
     pieces = [pre(piece) for text in (card.description, card.content) for piece in _pieces(text)]
-    heading = [section((card.heading, False))] if len(card.heading) > HEADER else []
+    heading = [section((card.heading, False))] if width(card.heading) > HEADER else []
     return [*summary(card), *heading, *pieces, *_buttons(card, card.actions)]
 
 
 def summary(card: Card) -> list[Block]:
     """Heading, state and facts."""
-    facts: list[tuple[str, bool]] = [(shortened(card.state, 1000), True)]
+    facts: list[tuple[str, bool]] = [(shortened(_one_line(card.state), 1000), True)]
     for label, text in card.facts:
-        facts += [(f"\n{label}: ", False), (shortened(text, FACT), True)]
+        facts += [(f"\n{label}: ", False), (shortened(_one_line(text), FACT), True)]
     return [
         {"type": "header", "text": plain(shortened(card.heading, HEADER))},
         section(*facts),
@@ -93,7 +94,21 @@ def escaped(text: str) -> str:
 
 def shortened(text: str, most: int) -> str:
     """The beginning of a text, with a sign that it is cut."""
-    return text if len(text) <= most else text[: most - 1] + "…"
+    return text if width(text) <= most else next(_pieces(text, most - 1)) + "…"
+
+
+def width(text: str) -> int:
+    """How many characters Slack may count: in UTF-16, with `&<>` escaped."""
+    return sum(map(_width, text))
+
+
+def _width(character: str) -> int:
+    return _WIDTHS.get(character) or len(character.encode("utf-16-le", "surrogatepass")) // 2
+
+
+def _one_line(text: str) -> str:
+    """A value that cannot look like the line after it."""
+    return text.replace("\n", "\\n")
 
 
 def _body(card: Card) -> list[Block]:
@@ -119,5 +134,12 @@ def _buttons(card: Card, actions: Iterable[Action]) -> list[Block]:
     return [{"type": "actions", "elements": elements}] if elements else []
 
 
-def _pieces(text: str) -> list[str]:
-    return [text[start : start + PIECE] for start in range(0, len(text), PIECE)]
+def _pieces(text: str, most: int = PIECE) -> Iterator[str]:
+    start = used = 0
+    for place, character in enumerate(text):
+        used += (one := _width(character))
+        if used > most:
+            yield text[start:place]
+            start, used = place, one
+    if start < len(text):
+        yield text[start:]

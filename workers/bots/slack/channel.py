@@ -17,8 +17,7 @@ from slack_sdk.web.async_client import AsyncWebClient
 from ...errors import InvalidSettings
 from ..channel import CardGone, Undelivered
 from ..listening import listen
-from . import views
-from .blocks import MESSAGE_BLOCKS, message, section, shortened
+from .blocks import message, section, shortened
 from .clicks import Clicks
 
 if TYPE_CHECKING:
@@ -54,7 +53,10 @@ class SlackChannel:
         # the library's own log tells of requests with all that is in them
         logging.getLogger("slack_bolt").setLevel(logging.WARNING)
         logging.getLogger("slack_sdk").setLevel(logging.WARNING)
-        self._client = AsyncWebClient(token=bot_token, base_url=api_url, timeout=CALL_SECONDS)
+        # what is tried again, and when, is for delivery to say: the library might post a card twice
+        self._client = AsyncWebClient(
+            token=bot_token, base_url=api_url, timeout=CALL_SECONDS, retry_handlers=[]
+        )
         self._app_token = app_token
         self._secret = signing_secret
         self._address = address
@@ -111,11 +113,6 @@ class SlackChannel:
             Undelivered: when Slack does not take it.
         """
         blocks = [section((shortened(text, 3000), False))]
-        await self._call("chat.postEphemeral", channel=channel, user=user, text="Placet", blocks=blocks)
-
-    async def inbox(self, channel: str, user: str, cards: list[Card]) -> None:
-        """Show somebody what waits for them, seen by nobody else; raises as `tell`."""
-        blocks = views.inbox(cards, most=MESSAGE_BLOCKS)
         await self._call("chat.postEphemeral", channel=channel, user=user, text="Placet", blocks=blocks)
 
     async def _check_token(self) -> None:

@@ -7,10 +7,14 @@ import re
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+import aiohttp
+from slack_sdk.errors import SlackClientError
+
 from ...errors import PlacetError
 from ..card import read_button
 from ..channel import CardGone, Undelivered
 from . import views
+from .blocks import MESSAGE_BLOCKS
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -82,17 +86,16 @@ class Clicks:
         if not done:
             await ack(response_action="update", view=_RECORDING)
         reply = await deciding
-        if done and reply.issues:
-            await ack(response_action="errors", errors=views.errors_at(reply.issues, names))
+        # what was typed stays where it can be sent again
+        issues = {"": reply.text} if reply.refusal == "away" else reply.issues
+        if done and issues and names:
+            await ack(response_action="errors", errors=views.errors_at(issues, names))
         elif done and reply.recorded:
             await ack(response_action="clear")
         elif done:
             await ack(response_action="update", view=views.told(reply.text))
         else:
-            shown = views.told(reply.text)
-            if reply.issues and reply.card is not None:
-                action = read_button(token).action
-                shown = views.form(reply.card, action, typed=typed, wrong=reply.text)
+            shown = views.again(view, typed, reply.text) if issues else views.told(reply.text)
             with suppress(Undelivered):
                 await self._channel.view("update", shown, view_id=view["id"])
 
@@ -101,11 +104,12 @@ class Clicks:
             cards = await self._reviews.inbox(f"slack:{event['user']}")
             await self._channel.view("publish", views.home(cards), user_id=event["user"])
 
-    async def _on_command(self, ack: Ack, body: dict[str, Any]) -> None:
+    async def _on_command(self, ack: Ack, body: dict[str, Any], respond: Ack) -> None:
         await ack()
-        with suppress(Undelivered, PlacetError):
+        with suppress(PlacetError, SlackClientError, aiohttp.ClientError, TimeoutError):
             cards = await self._reviews.inbox(f"slack:{body['user_id']}")
-            await self._channel.inbox(body["channel_id"], body["user_id"], cards)
+            # by the command's own address: the app need not be in the channel
+            await respond(text="Placet", blocks=views.inbox(cards, most=MESSAGE_BLOCKS))
 
     async def _tell(self, body: Mapping[str, Any], reply: Reply) -> None:
         """Tell a person what came of a button, where that is not on the card."""

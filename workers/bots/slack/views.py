@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from ..forms import form_of
-from .blocks import TEXT, VIEW_BLOCKS, details, plain, section, shortened, summary
+from .blocks import TEXT, VIEW_BLOCKS, VIEW_BYTES, details, plain, section, shortened, summary, width
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
 FORM = "placet:form"
 """The callback id of a form's submission."""
 _TITLE, _LABEL, _OPTION, _OPTIONS, _METADATA = 24, 2000, 75, 100, 3000
+_WRONG = "wrong"
 _TOO_LARGE = "This does not fit into a form here. On the command line: placet {action} {id}"
 _TOO_LONG = "This is too long to be shown here. On the command line: placet approvals show {id}"
 View = dict[str, Any]
 
 
-def form(card: Card, action: Action, *, typed: Mapping[str, str] | None = None, wrong: str = "") -> View:
-    """A modal that asks for what `action` needs, with what was typed before; `wrong` stands above it."""
+def form(card: Card, action: Action) -> View:
+    """A modal that asks for what `action` needs."""
     fields = form_of(card, action)
     metadata = json.dumps({"token": card.button(action), "fields": [field.name for field in fields]})
-    values = {field.name: (typed or {}).get(field.name, field.value) for field in fields}
     fits = len(fields) <= VIEW_BLOCKS // 2 and len(metadata) <= _METADATA
-    if not fits or any(len(value) > TEXT for value in values.values()) or not all(map(_is_shown, fields)):
+    if not fits or any(width(field.value) > TEXT for field in fields) or not all(map(_is_shown, fields)):
         return told(_TOO_LARGE.format(action=action, id=card.approval.id))
     return {
         **_modal(card.label(action)),
@@ -38,10 +38,23 @@ def form(card: Card, action: Action, *, typed: Mapping[str, str] | None = None, 
         "submit": plain(shortened(card.label(action), _TITLE)),
         "blocks": [
             section((shortened(card.heading, TEXT), True)),
-            *([section((shortened(wrong, TEXT), True))] if wrong else []),
-            *(_input(number, field, values[field.name]) for number, field in enumerate(fields)),
+            *(_input(number, field) for number, field in enumerate(fields)),
         ],
     }
+
+
+def again(view: Mapping[str, Any], typed: Mapping[str, str], wrong: str) -> View:
+    """A form that was sent, with what was typed; `wrong` stands above it."""
+    names: list[str] = json.loads(view["private_metadata"])["fields"]
+    blocks: list[Block] = [{**section((shortened(wrong, TEXT), True)), "block_id": _WRONG}]
+    for block in view["blocks"]:
+        if block["type"] == "input":
+            text = typed.get(names[int(block["block_id"].removeprefix("field:"))], "")
+            blocks.append({**block, "element": _refilled(block["element"], text)})
+        elif block.get("block_id") != _WRONG:
+            blocks.append(block)
+    kept = ("type", "callback_id", "title", "submit", "close", "private_metadata")
+    return {**{name: view[name] for name in kept}, "blocks": blocks}
 
 
 def typed_in(view: Mapping[str, Any]) -> tuple[str, dict[str, str], list[str]]:
@@ -68,7 +81,8 @@ def errors_at(issues: Mapping[str, str], names: Sequence[str]) -> dict[str, str]
 def everything(card: Card) -> View:
     """A modal with all of a request, and the buttons that decide it."""
     blocks = details(card)
-    if len(blocks) > VIEW_BLOCKS:
+    # Slack counts the bytes of a view too, and what is no ASCII is sent as an escape
+    if len(blocks) > VIEW_BLOCKS or len(json.dumps(blocks)) > VIEW_BYTES * 0.96:
         return told(_TOO_LONG.format(id=card.approval.id))
     return {**_modal("Details"), "blocks": blocks}
 
@@ -87,6 +101,8 @@ def inbox(cards: Iterable[Card], *, most: int) -> list[Block]:
     """What waits for a person, in so many blocks at most."""
     blocks: list[Block] = []
     for card in cards:
+        if len(blocks) + 3 > most:
+            break
         button = {
             "type": "button",
             "action_id": "placet:details",
@@ -94,24 +110,24 @@ def inbox(cards: Iterable[Card], *, most: int) -> list[Block]:
             "value": card.button("details"),
         }
         blocks += [*summary(card), {"type": "actions", "elements": [button]}]
-    return blocks[:most] or [section(("Nothing waits for your decision.", False))]
+    return blocks or [section(("Nothing waits for your decision.", False))]
 
 
 def _modal(title: str) -> View:
     return {"type": "modal", "title": plain(shortened(title, _TITLE)), "close": plain("Close")}
 
 
-def _input(number: int, field: Field, value: str) -> Block:
+def _input(number: int, field: Field) -> Block:
     if field.choices:
         options = [{"text": plain(one), "value": one} for one in field.choices]
-        initial = [one for one in options if one["value"] == value]
+        initial = [one for one in options if one["value"] == field.value]
         element: Block = {"type": "static_select", "action_id": "value", "options": options}
         if initial:
             element["initial_option"] = initial[0]
     else:
         element = {"type": "plain_text_input", "action_id": "value", "multiline": True, "max_length": TEXT}
-        if value:
-            element["initial_value"] = value
+        if field.value:
+            element["initial_value"] = field.value
     return {
         "type": "input",
         "block_id": f"field:{number}",
@@ -121,5 +137,16 @@ def _input(number: int, field: Field, value: str) -> Block:
     }
 
 
+def _refilled(element: Block, text: str) -> Block:
+    made = {name: value for name, value in element.items() if not name.startswith("initial_")}
+    if not text:
+        return made
+    if element["type"] == "static_select":
+        return {**made, "initial_option": {"text": plain(text), "value": text}}
+    return {**made, "initial_value": text}
+
+
 def _is_shown(field: Field) -> bool:
-    return len(field.choices) <= _OPTIONS and all(0 < len(one) <= _OPTION for one in field.choices)
+    return len(field.choices) <= _OPTIONS and all(
+        one.strip() and width(one) <= _OPTION for one in field.choices
+    )

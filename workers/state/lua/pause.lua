@@ -69,7 +69,9 @@ if redis.call('XLEN', K.run_events(run)) < 100 then
   redis.call('COPY', K.run_events(run), K.run_events_copy, 'REPLACE')
   redis.call('RENAME', K.run_events_copy, K.run_events(run))
 end
-redis.call('HSET', K.run(run), 'attempt', '0', 'progress', checkpoint, 'due', '')
+redis.call('HSET', K.run(run), 'attempt', '0', 'progress', checkpoint)
+-- what only counts while it is executed or on its way: each field takes some 50 bytes for as long as the run waits
+redis.call('HDEL', K.run(run), 'due', 'progressed', 'batch', 'sends')
 set_graph(run, ARGV[10], ARGV[11], ARGV[12], ARGV[13])
 release(thread)
 note_kept(thread)

@@ -41,8 +41,8 @@ local function finish(run, status, reason, outcome)
   clear_unmatched(run)
   set_status(run, status)
   redis.call('ZREM', K.deadlines, run)
-  redis.call('HSET', K.run(run), 'ended_at', int(NOW), 'due', '', 'reason', reason)
-  redis.call('HDEL', K.run(run), 'wake_at', 'stop', 'stop_reason', 'deadline', 'time_left')
+  redis.call('HSET', K.run(run), 'ended_at', int(NOW), 'reason', reason)
+  redis.call('HDEL', K.run(run), 'due', 'wake_at', 'stop', 'stop_reason', 'deadline', 'time_left')
   redis.call('EXPIRE', K.run_events(run), EVENTS_KEEP_SECONDS)
   if r[3] == 'rollback' then uncount(run, thread) end
   -- a run that failed can be retried, and then needs to know what it did; so does whoever mends the thread

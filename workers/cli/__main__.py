@@ -1,0 +1,5 @@
+"""`python -m placet.cli`."""
+
+from .main import main
+
+main()

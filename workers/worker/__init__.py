@@ -1,0 +1,1 @@
+"""A worker process: Celery's threads wait, runs live on one event loop."""
