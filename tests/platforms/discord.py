@@ -17,7 +17,7 @@ from platforms.discord_markdown import read
 from platforms.platform import Answer, Shown
 
 from fleet import wait_until
-from placet.embedded import free_port
+from placet.dev.embedded import free_port
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping

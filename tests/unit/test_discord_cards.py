@@ -13,6 +13,7 @@ from platforms.discord_limits import message_problems, modal_problems, size, wal
 from platforms.discord_markdown import read
 from records import an_approval
 
+from placet.approvals.response_schema import decision_schema
 from placet.bots import discord
 from placet.bots.card import card_of
 from placet.bots.discord.cards import all_of, message_of
@@ -20,7 +21,6 @@ from placet.bots.discord.forms import ALL as AS_JSON
 from placet.bots.discord.forms import modal_of, quoted, typed_into
 from placet.bots.discord.text import code_block, escape, exact_json
 from placet.errors import InvalidSettings
-from placet.response_schema import decision_schema
 
 if TYPE_CHECKING:
     from syrupy.assertion import SnapshotAssertion
