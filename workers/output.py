@@ -257,7 +257,8 @@ def _card_line(card: PostedCard) -> str:
     """Where a request is shown, and what keeps a message from being there or from being true."""
     place = f"{card.channel}:{card.destination}" + (f" (reminder {card.number})" if card.number else "")
     if not card.error:
-        return f"{place} {'posted' if card.reference else 'to be posted'}"
+        posted = "posted, there no more" if card.gone else "posted"
+        return f"{place} {posted if card.reference else 'to be posted'}"
     when = datetime.fromtimestamp(card.due_ms / 1000).astimezone()
     what = "not up to date" if card.reference else "not posted"
     return f"{place} {what} after {card.tries} tries: {card.error}; again at {when:%H:%M:%S}"

@@ -244,7 +244,7 @@ async def test_a_message_that_was_deleted_stops_nothing(office: Office) -> None:
     await office.core.placet.decide(ID, {"type": "reject"}, reviewer="alice")
 
     async def noticed() -> bool:
-        return [one.reference for one in await office.core.placet.cards(ID)] == [""]
+        return [one.gone for one in await office.core.placet.cards(ID)] == [True]
 
     await wait_until(noticed)
     assert await office.platform.cards(ID) == []

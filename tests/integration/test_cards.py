@@ -268,7 +268,8 @@ async def test_escalations_and_reminders_are_posted_too(core: Core, routes: Any)
     await core.redis.hset(key, "created_at", created - 5 * hour)
     async with looked_after(core, wall, routes(text)):
         # one reminder for the five that it has missed
-        await wall.shows(*[("north", "Waits for a decision")] * 2, ("south", "Waits for a decision"))
+        first, again = ("north", "Waits for a decision"), ("north", "Waits for a decision (reminder 5)")
+        await wall.shows(first, again, ("south", "Waits for a decision"))
         await core.decide(A1)
         await wall.shows(*[("north", "Approved by alice")] * 2, ("south", "Approved by alice"))
 
@@ -289,3 +290,17 @@ async def test_a_final_card_is_not_looked_at_again(core: Core, routes: Any) -> N
     (card,) = await core.placet.cards(A1)
     await Cards(core.connection).save(A2, card)  # a slow replica brings nothing back of one that is gone
     assert await core.placet.cards(A2) == []
+
+
+async def test_a_destination_that_no_route_names_any_more_is_tried_no_more(core: Core, routes: Any) -> None:
+    wall = Wall(refusals=[Undelivered("no such place", retry_after=3600)])
+    await core.paused(request(A1))
+    async with looked_after(core, wall, routes("routes:\n- to: wall:nroth\n")):
+
+        async def failed() -> bool:
+            return bool([one for one in await core.placet.cards(A1) if one.tries])
+
+        await wait_until(failed)
+    async with looked_after(core, wall, routes()):
+        await wall.shows(("north", "Waits for a decision"))
+    assert [one.destination for one in await core.placet.cards(A1)] == ["north"]

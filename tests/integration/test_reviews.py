@@ -165,8 +165,10 @@ async def test_a_form_is_checked_at_its_fields_and_nothing_typed_is_lost(core: C
     ]
     wrong = await reviews.decide("wall:1", token, {"amount": "a lot", "to": "x"})
     assert dict(wrong.issues) == {"amount": "must be a number"}
-    empty = await reviews.decide("wall:1", token, {"to": "x"})
+    empty = await reviews.decide("wall:1", token, {"amount": "", "to": "x"})
     assert dict(empty.issues) == {"amount": "must be a number"}
+    misspelt = await reviews.decide("wall:1", token, {"amuont": "1"})
+    assert dict(misspelt.issues) == {"": "is none of the fields: amount, to, note"}
     right = await reviews.decide("wall:1", token, {"amount": "12.5", "to": "x", "note": "half"})
     assert right.recorded
     decided = (await core.placet.approval(ID)).decision
@@ -211,6 +213,17 @@ async def test_a_question_takes_the_value_its_schema_names(
         assert list(refused.issues) == ["value"]
     assert (await reviews.decide("wall:3", token, {"value": typed})).recorded
     assert (await core.placet.approval(ID)).decision == {"type": "answer", "value": value}
+
+
+async def test_what_is_not_typed_stays_as_it_was_shown(core: Core) -> None:
+    await core.paused(pay())
+    reviews = reviews_of(core)
+    nothing = await reviews.decide("wall:1", await button(core, "respond"))
+    assert dict(nothing.issues) == {"message": "is required"}
+    assert (await reviews.decide("wall:1", await button(core, "edit"), {"amount": "5"})).recorded
+    decided = (await core.placet.approval(ID)).decision
+    assert decided is not None
+    assert decided["edited_action"]["args"] == {"amount": 5, "to": "x"}
 
 
 async def test_an_inbox_has_what_its_reader_may_decide(core: Core) -> None:

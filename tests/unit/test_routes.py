@@ -71,6 +71,7 @@ def test_reminders_and_escalations_come_in_time(read: Any) -> None:
         ("routes:\n- {to: slack:C1, remind: 5}", "routes.0.remind: "),
         ("routes:\n- {to: slack:C1, remind_seconds: 0}", "routes.0.remind_seconds: "),
         ("routes:\n- {to: slack:C1, match: {tools: x}}", "routes.0.match.tools: "),
+        ("routes:\n- {to: slack:C1, match: {kind: toolcall}}", "'toolcall' is none of tool_call, question"),
         ("routes:\n- to: telegram:5", "no route leads to slack:"),
         ("x", "the file: "),
     ],

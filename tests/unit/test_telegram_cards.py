@@ -182,8 +182,8 @@ def test_a_prompt_carries_all_that_its_reply_needs() -> None:
     [
         ("amount=21", {"order": "A-17", "amount": "21", "note": ""}),
         (" note = a = b \n\namount=1", {"order": "A-17", "amount": "1", "note": "a = b"}),
-        ('{"amount": 21, "note": "x\\ny"}', {"amount": "21", "note": "x\ny"}),
-        ('{"amount": "a lot"}', {"amount": '"a lot"'}),
+        ('{"amount": 21, "note": "x\\ny"}', {"order": "", "amount": "21", "note": "x\ny"}),
+        ('{"amount": "a lot"}', {"order": "", "amount": '"a lot"', "note": ""}),
     ],
 )
 def test_an_edit_is_lines_or_json(text: str, changed: dict[str, str]) -> None:
@@ -194,6 +194,7 @@ def test_an_edit_is_lines_or_json(text: str, changed: dict[str, str]) -> None:
     ("text", "told"),
     [
         ("21", "line 1 must be name=value"),
+        ('{"note": "x"}', "'amount' is required"),
         ("note=a\nb", "line 2 must be name=value"),
         ("amount=1\namount=2", "amount twice"),
         ("sum=1", "'sum', which is none of order, amount, note"),

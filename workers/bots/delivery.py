@@ -147,6 +147,10 @@ class Delivery:
         for destination, number in wanted.items():
             if not any(one.destination == destination and one.number >= number for one in posted):
                 posted.append(PostedCard(channel=self._name, destination=destination, number=number))
+        for one in [*posted]:
+            if card.open and not one.reference and one.destination not in wanted:
+                posted.remove(one)  # no route leads there any more
+                await self._cards.forget(approval_id, one)
         now_there = await asyncio.gather(*(self._bring(one, card) for one in posted))
         ahead = [one.due_ms / 1000 - time.time() for one in now_there if one and one.drawn != card.drawn]
         if card.open and (change := self._routes.next_change(approval, waited)) is not None:
@@ -158,6 +162,8 @@ class Delivery:
     async def _bring(self, there: PostedCard, card: Card) -> PostedCard | None:
         """Make one message show the card; what is known of it then, None if there is none and need not be."""
         approval_id = card.approval.id
+        if there.gone and not card.open:
+            return replace(there, drawn=card.drawn)
         if there.drawn == card.drawn or there.due_ms > time.time() * 1000:
             return there
         if not there.reference and not card.open:
@@ -172,17 +178,19 @@ class Delivery:
         bound = log.bind(channel=self._name, destination=there.destination, approval_id=card.approval.id)
         retry_after: float | None = None
         try:
-            reference = there.reference
+            reference = "" if there.gone else there.reference
             if reference:
                 await self._channel.update(reference, card)
             else:
                 numbered = replace(card, reminder=there.number)
+                if there.number:
+                    numbered = replace(numbered, state=f"{card.state} (reminder {there.number})")
                 reference = await self._channel.post(there.destination, numbered)
         except CardGone:
             bound.info("card.gone")
-            # one that still waits is posted again
-            shown = "" if card.open else card.drawn
-            return replace(there, reference="", drawn=shown, tries=0, error="", due_ms=0)
+            if card.open:  # it is posted again
+                return replace(there, reference="", drawn="", tries=0, error="", due_ms=0)
+            return replace(there, drawn=card.drawn, gone=True, tries=0, error="", due_ms=0)
         except Undelivered as error:
             text, retry_after = str(error), error.retry_after
         except Exception as error:  # noqa: BLE001 - whatever a platform's library raises
@@ -190,7 +198,8 @@ class Delivery:
             text = type(error).__name__
         else:
             bound.info("card.updated" if there.reference else "card.posted")
-            return replace(there, reference=reference, drawn=card.drawn, tries=0, error="", due_ms=0)
+            there = replace(there, reference=reference, drawn=card.drawn, gone=False)
+            return replace(there, tries=0, error="", due_ms=0)
         tries = there.tries + 1
         wait = min(2.0**tries, MOST_BACKOFF_SECONDS) if retry_after is None else max(retry_after, 0.0)
         bound.warning("card.undelivered", error=text, tries=tries, retry_seconds=round(wait, 1))

@@ -60,24 +60,43 @@ def form_of(card: Card, action: Action) -> tuple[Field, ...]:
 
 
 def decision_of(card: Card, action: Action, typed: Mapping[str, str]) -> dict[str, Any]:
-    """Make a decision of what was typed, by field name; a field that is absent or empty was left out.
+    """Make a decision of what was typed, by field name.
+
+    Of an edit, a field that is not there stays as it was shown, and one that is empty is left out.
 
     Raises:
-        InvalidDecision: when a text is no value of its field; `field_of` tells which field an issue is about.
+        InvalidDecision: when a text is no value of its field, or there is no such field; `field_of` tells
+            which field an issue is about.
     """
+    fields = form_of(card, action)
+    names = [field.name for field in fields]
+    if strangers := [name for name in typed if name not in names]:
+        known = f"is none of the fields: {', '.join(names)}" if names else "there is nothing to fill in"
+        raise InvalidDecision([{"path": pointer((name,)), "message": known} for name in strangers])
     if action in ("approve", "details"):
         return {"type": action}
-    fields = form_of(card, action)
-    if action in ("reject", "respond"):
+    if action == "reject":
         text = typed.get("message", "").strip()
-        return {"type": action, "message": text} if text or action == "respond" else {"type": action}
+        return {"type": action, "message": text} if text else {"type": action}
+    if fields[:1] and action != "edit" and fields[0].name not in typed:
+        raise InvalidDecision([{"path": pointer((fields[0].name,)), "message": "is required"}])
+    if action == "respond":
+        return {"type": action, "message": typed["message"].strip()}
     if action == "answer":
-        return {"type": "answer", "value": _read(fields[0], typed.get("value", ""), ("value",))}
+        return {"type": "answer", "value": _read(fields[0], typed["value"], ("value",))}
+    return {
+        "type": "edit",
+        "edited_action": {"name": card.approval.tool, "args": _edited(card, fields, typed)},
+    }
+
+
+def _edited(card: Card, fields: tuple[Field, ...], typed: Mapping[str, str]) -> dict[str, Any]:
+    """All arguments of an edited call."""
     given = card.approval.args if isinstance(card.approval.args, dict) else {}
     args: dict[str, Any] = {}
     issues: list[Issue] = []
     for field in fields:
-        text = typed.get(field.name, "")
+        text = typed.get(field.name, field.value)
         if field.name in given and text == field.value:
             args[field.name] = given[field.name]
         elif text or field.required:
@@ -87,7 +106,7 @@ def decision_of(card: Card, action: Action, typed: Mapping[str, str]) -> dict[st
                 issues += error.issues
     if issues:
         raise InvalidDecision(issues)
-    return {"type": "edit", "edited_action": {"name": card.approval.tool, "args": args}}
+    return args
 
 
 def field_of(issue: Issue, fields: tuple[Field, ...]) -> str:

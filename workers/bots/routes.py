@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ..state.approvals import Approval
 
 _SETTING = "PLACET_ROUTES"
+_KINDS = ("tool_call", "question", "breakpoint", "unknown_call")
 
 
 def _several(value: object) -> object:
@@ -30,6 +31,13 @@ def _with_channel(destinations: list[str]) -> list[str]:
         if not (channel and colon and rest):
             raise ValueError(f"{one!r} must be channel:destination, such as slack:C024BE91L")
     return destinations
+
+
+def _of_kinds(patterns: list[str]) -> list[str]:
+    for one in patterns:
+        if not any(fnmatchcase(kind, one) for kind in _KINDS):
+            raise ValueError(f"{one!r} is none of {', '.join(_KINDS)}")
+    return patterns
 
 
 _Patterns = Annotated[list[str], BeforeValidator(_several), Field(min_length=1)]
@@ -48,7 +56,7 @@ class Match(_Shape):
 
     agent: _Patterns = ["*"]
     tool: _Patterns | None = None
-    kind: _Patterns = ["*"]
+    kind: Annotated[_Patterns, AfterValidator(_of_kinds)] = ["*"]
     reviewers: _Patterns | None = None
     """Of those that the request's policy names."""
     principal: _Patterns | None = None

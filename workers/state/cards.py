@@ -24,6 +24,8 @@ class PostedCard:
     """The platform's, empty while it is not posted."""
     drawn: str = ""
     """Digest of what it shows."""
+    gone: bool = False
+    """Whether the message was deleted, or its channel draws it no more: the request takes no decision."""
     tries: int = 0
     """Failed attempts to post it, or to draw it anew, since the last one that succeeded."""
     error: str = ""

@@ -66,7 +66,6 @@ class SlackChannel:
         await self._check_token()
         app = AsyncApp(
             client=self._client,
-            token=self._client.token,
             signing_secret=self._secret,
             request_verification_enabled=self._address is not None,
         )

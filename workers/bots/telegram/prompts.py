@@ -104,7 +104,11 @@ def _from_json(text: str, known: Mapping[str, Field]) -> dict[str, str]:
     except ValueError as error:
         raise InvalidInput("reply", f"is no JSON: {error}") from None
     _check_known(values, known)
-    return {name: _typed(value, known[name]) for name, value in values.items()}
+    for name, field in known.items():
+        if field.required and name not in values:
+            raise InvalidInput("reply", f"names all arguments as JSON; {name!r} is required")
+    left_out = dict.fromkeys(known, "")
+    return left_out | {name: _typed(value, known[name]) for name, value in values.items()}
 
 
 def _from_lines(text: str, known: Mapping[str, Field]) -> dict[str, str]:
