@@ -7,13 +7,31 @@ import json
 import time
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from aiohttp import BodyPartReader, WSMsgType, web
-from platforms.discord_limits import COMPONENTS_V2, EPHEMERAL, message_problems, modal_problems, walk
-from platforms.discord_markdown import read
+from aiohttp import WSMsgType, web
+from platforms.discord_limits import COMPONENTS_V2, EPHEMERAL, message_problems, modal_problems
+from platforms.discord_reading import buttons_of, pings_of, text_of
+from platforms.discord_wire import (
+    ACK_SECONDS,
+    APPLICATION,
+    CHANNEL,
+    EPOCH_MS,
+    GUILD,
+    GUILD_CREATE,
+    TOKEN,
+    Interaction,
+    application,
+    body,
+    error,
+    filled,
+    form_error,
+    json_response,
+    message_of,
+    ready,
+    user,
+)
 from platforms.platform import Answer, Shown
 
 from fleet import wait_until
@@ -22,25 +40,6 @@ from placet.dev.embedded import free_port
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
     from pathlib import Path
-
-TOKEN, APPLICATION, GUILD, CHANNEL = "MTIz.test.token", "1001", "2002", "3003"
-ACK_SECONDS = 3
-EPOCH_MS = 1_420_070_400_000
-LABELS = ("For", "Who may decide", "Agent", "Run", "Thread", "Asked", "Request")
-PARTS = ("Description", "Arguments", "Question")
-
-
-@dataclass
-class Interaction:
-    """A click or a sent form, until its token ends."""
-
-    id: str
-    token: str
-    sent: float
-    answered: asyncio.Future[dict[str, Any]]
-    told: asyncio.Future[dict[str, Any]]
-    """The message to this person alone, when it has been filled in."""
-    acks: int = 0
 
 
 @dataclass
@@ -60,9 +59,11 @@ class Discord:
     interactions: dict[str, Interaction] = field(default_factory=dict)
     clicked: set[str] = field(default_factory=set)
     intents: list[int] = field(default_factory=list)
-    files: dict[str, str] = field(default_factory=dict)
     is_known: bool = True
     """Whether the token is the application's."""
+    outage: bool = False
+    lost: int = 0
+    """How many posts are taken without an answer."""
     numbers: Any = field(default_factory=lambda: count(1))
 
     def env(self, replica: int = 0) -> dict[str, str]:
@@ -72,73 +73,66 @@ class Discord:
             "PLACET_DISCORD_API_URL": f"http://127.0.0.1:{self.port}/api/v10",
         }
 
-    def snowflake(self) -> str:
-        return str((int(time.time() * 1000) - EPOCH_MS << 22) + next(self.numbers))
+    def snowflake(self, *, seconds_ago: float = 0) -> str:
+        return str((int((time.time() - seconds_ago) * 1000) - EPOCH_MS << 22) + next(self.numbers))
 
     # what the bot calls
 
     async def me(self, request: web.Request) -> web.Response:
-        return self._checked(request) or _json(_user(APPLICATION, bot=True))
+        return self._checked(request) or json_response(user(APPLICATION, bot=True))
 
-    async def application(self, request: web.Request) -> web.Response:
-        told = {
-            "id": APPLICATION,
-            "name": "Placet",
-            "description": "",
-            "icon": None,
-            "verify_key": "",
-            "bot_public": False,
-            "bot_require_code_grant": False,
-            "owner": _user("1"),
-            "flags": 0,
-        }
-        return self._checked(request) or _json(told)
+    async def about(self, request: web.Request) -> web.Response:
+        return self._checked(request) or json_response(application())
 
     async def gateway(self, _: web.Request) -> web.Response:
-        return _json({"url": f"ws://127.0.0.1:{self.port}/gateway"})
+        return json_response({"url": f"ws://127.0.0.1:{self.port}/gateway"})
 
     async def direct(self, request: web.Request) -> web.Response:
         person = (await request.json())["recipient_id"]
-        told = {"id": f"9{person}", "type": 1, "recipients": [_user(str(person))], "last_message_id": None}
-        return self._checked(request) or _json(told)
+        told = {"id": f"9{person}", "type": 1, "recipients": [user(str(person))], "last_message_id": None}
+        return self._checked(request) or json_response(told)
 
     async def post(self, request: web.Request) -> web.Response:
         given, channel = await request.json(), request.match_info["channel"]
         if refused := self._checked(request) or self._failed():
             return refused
         if channel not in (CHANNEL, *(f"9{one}" for one in self.people.values())):
-            return _error(404, 10003, "Unknown Channel")
+            return error(404, 10003, "Unknown Channel")
         layout = bool(given.get("flags", 0) & COMPONENTS_V2)
         if wrong := message_problems(given, layout=layout):
-            return _form_error(wrong)
+            return form_error(wrong)
         if given.get("enforce_nonce") and (there := self.nonces.get(given["nonce"])):
-            return _json(there)
+            return json_response(there)
         message = self._message(channel, given)
         self.messages[message["id"]] = message
         if given.get("enforce_nonce"):
             self.nonces[given["nonce"]] = message
-        return _json(message)
+        if self.lost:
+            self.lost -= 1
+            return error(502, 0, "502: Bad Gateway")
+        return json_response(message)
 
     async def edit(self, request: web.Request) -> web.Response:
         given, id_ = await request.json(), request.match_info["message"]
         if refused := self._checked(request) or self._failed():
             return refused
         if id_ not in self.messages:
-            return _error(404, 10008, "Unknown Message")
+            return error(404, 10008, "Unknown Message")
         if wrong := message_problems(given, layout=True):
-            return _form_error(wrong)
+            return form_error(wrong)
         self.messages[id_] |= {"components": given["components"]}
-        return _json(self.messages[id_])
+        return json_response(self.messages[id_])
 
     async def callback(self, request: web.Request) -> web.Response:
         """Answer an interaction, which is to happen once, and within three seconds."""
         found = self.interactions.get(request.match_info["token"])
         given = await request.json()
+        if found is not None and found.answered.done():
+            found.acks += 1
+            return error(400, 40060, "Interaction has already been acknowledged.")
         if found is None or time.monotonic() - found.sent > ACK_SECONDS:
-            return _error(404, 10062, "Unknown interaction")
+            return error(404, 10062, "Unknown interaction")
         found.acks += 1
-        if found.answered.done():
-            return _error(400, 40060, "Interaction has already been acknowledged.")
         data = given.get("data") or {}
         wrong = {
             4: lambda: message_problems(data, layout=False),
@@ -146,58 +140,43 @@ class Discord:
             9: lambda: modal_problems(data),
         }[given["type"]]()
         if wrong:
-            return _form_error(wrong)
+            return form_error(wrong)
         found.answered.set_result(given)
         if given["type"] == 4:
             assert data["flags"] & EPHEMERAL
             found.told.set_result(self._message(CHANNEL, data))
         assert request.query["with_response"] == "1"
         told = {"id": found.id, "type": 3, "response_message_id": "1", "response_message_ephemeral": True}
-        return _json({"interaction": told, "resource": {"type": given["type"]}})
+        return json_response({"interaction": told, "resource": {"type": given["type"]}})
 
     async def original(self, request: web.Request) -> web.Response:
         """Fill in what was promised to one person; replicas may do so several times."""
         found = self.interactions.get(request.match_info["token"])
         if found is None or not found.answered.done():
-            return _error(401, 50027, "Invalid Webhook Token")
-        given, files = await _body(request)
+            return error(401, 50027, "Invalid Webhook Token")
+        given, files = await body(request)
         if wrong := message_problems(given, layout=False):
-            return _form_error(wrong)
+            return form_error(wrong)
         message = {**self._message(CHANNEL, {**given, "flags": EPHEMERAL}), "file": "".join(files.values())}
         if not found.told.done():
             found.told.set_result(message)
-        return _json(message)
+        return json_response(message)
 
     def _checked(self, request: web.Request) -> web.Response | None:
+        if self.outage:
+            return error(503, 0, "503: Service Unavailable")
         if request.headers.get("authorization") != f"Bot {TOKEN}" or not self.is_known:
-            return _error(401, 0, "401: Unauthorized")
+            return error(401, 0, "401: Unauthorized")
         return None
 
     def _failed(self) -> web.Response | None:
         if not self.failures:
             return None
         status, body, headers = self.failures.pop(0)
-        return _json(body, status=status, headers=headers)
+        return json_response(body, status=status, headers=headers)
 
     def _message(self, channel: str, given: dict[str, Any]) -> dict[str, Any]:
-        return {
-            "id": self.snowflake(),
-            "channel_id": channel,
-            "author": _user(APPLICATION, bot=True),
-            "content": given.get("content") or "",
-            "components": given.get("components", []),
-            "flags": given.get("flags", 0),
-            "timestamp": datetime.now(UTC).isoformat(),
-            "edited_timestamp": None,
-            "tts": False,
-            "mention_everyone": False,
-            "pinned": False,
-            "type": 0,
-            "mentions": [],
-            "mention_roles": [],
-            "attachments": [],
-            "embeds": [],
-        }
+        return message_of(self.snowflake(), channel, given)
 
     async def socket(self, request: web.Request) -> web.WebSocketResponse:
         """A gateway session; Discord need not compress what it sends."""
@@ -223,42 +202,8 @@ class Discord:
         return socket
 
     async def _ready(self, socket: web.WebSocketResponse) -> None:
-        ready = {
-            "v": 10,
-            "session_id": self.snowflake(),
-            "user": _user(APPLICATION, bot=True),
-            "resume_gateway_url": f"ws://127.0.0.1:{self.port}/gateway",
-            "guilds": [{"id": GUILD, "unavailable": True}],
-            "application": {"id": APPLICATION, "flags": 0},
-        }
-        await socket.send_json({"op": 0, "t": "READY", "s": 1, "d": ready})
-        guild = {
-            "id": GUILD,
-            "name": "Office",
-            "owner_id": "1",
-            "member_count": 4,
-            "channels": [
-                {"id": CHANNEL, "type": 0, "name": "ops", "position": 0, "permission_overwrites": []}
-            ],
-            "roles": [],
-            "emojis": [],
-            "members": [],
-            "features": [],
-            "threads": [],
-            "voice_states": [],
-            "verification_level": 0,
-            "default_message_notifications": 0,
-            "explicit_content_filter": 0,
-            "mfa_level": 0,
-            "nsfw_level": 0,
-            "premium_tier": 0,
-            "preferred_locale": "en-US",
-            "system_channel_flags": 0,
-            "presences": [],
-            "stickers": [],
-            "stage_instances": [],
-        }
-        await socket.send_json({"op": 0, "t": "GUILD_CREATE", "s": 2, "d": guild})
+        await socket.send_json({"op": 0, "t": "READY", "s": 1, "d": ready(self.snowflake(), self.port)})
+        await socket.send_json({"op": 0, "t": "GUILD_CREATE", "s": 2, "d": GUILD_CREATE})
         self.sockets.append(socket)
 
     # what people do
@@ -313,15 +258,22 @@ class Discord:
         """Fill in a form and send it; the message that this person got."""
         data = {
             "custom_id": modal["custom_id"],
-            "components": [_filled(one, typed) for one in modal["components"]],
+            "components": [filled(one, typed) for one in modal["components"]],
         }
         sent = await self.interact(5, data, by=by, message=message)
         return await self.told(sent) if await self.answer_to(sent) else None
 
     async def interact(
-        self, kind: int, data: dict[str, Any], *, by: str, message: dict[str, Any], id_: str = ""
+        self,
+        kind: int,
+        data: dict[str, Any],
+        *,
+        by: str,
+        message: dict[str, Any],
+        seconds_ago: float = 0,
+        acknowledged: bool = False,
     ) -> Interaction:
-        """Send an interaction to every session of the bot."""
+        """Send an interaction to every session of the bot, perhaps late, or when it was acknowledged."""
 
         async def connected() -> bool:
             return bool(self.sockets)
@@ -329,12 +281,14 @@ class Discord:
         await wait_until(connected, seconds=30)
         loop = asyncio.get_running_loop()
         made = Interaction(
-            id=id_ or self.snowflake(),
+            id=self.snowflake(seconds_ago=seconds_ago),
             token=f"aW50ZXJhY3Rpb246{next(self.numbers)}",
-            sent=time.monotonic(),
+            sent=time.monotonic() - seconds_ago,
             answered=loop.create_future(),
             told=loop.create_future(),
         )
+        if acknowledged:
+            made.answered.set_result({})
         self.interactions[made.token] = made
         await self.deliver(made, kind, data, by=by, message=message)
         return made
@@ -353,7 +307,7 @@ class Discord:
             "channel_id": CHANNEL,
             "channel": {"id": CHANNEL, "type": 0, "name": "ops"},
             "member": {
-                "user": _user(self.people[by]),
+                "user": user(self.people[by]),
                 "roles": [],
                 "permissions": "0",
                 "flags": 0,
@@ -400,97 +354,12 @@ class Discord:
         headers = {"Retry-After": str(retry_after), "Via": "1.1 google"}
         self.failures += [(429, body, headers)] * times * 5
 
+    def end_tokens(self) -> None:
+        """Let 15 minutes pass: what a click gave ends."""
+        self.interactions.clear()
+
     async def delete(self, shown: Shown) -> None:
         del self.messages[shown.reference]
-
-
-def text_of(message: dict[str, Any]) -> str:
-    """All that a reader sees of a message but for the buttons."""
-    texts = [one["content"] for one in walk(message["components"]) if one["type"] == 10]
-    return "\n".join(read(text)[0] for text in [message.get("content", ""), *texts] if text)
-
-
-def buttons_of(message: dict[str, Any]) -> dict[str, str]:
-    """What each button carries, by its action."""
-    tokens = [one["custom_id"] for one in walk(message["components"]) if one["type"] == 2]
-    return {token.split(":")[1]: token for token in tokens}
-
-
-def pings_of(message: dict[str, Any]) -> list[str]:
-    """What Discord would make of a card's texts that is no part of every card."""
-    found: list[str] = [message["content"]] if message.get("content") else []
-    for text in [one["content"] for one in walk(message["components"]) if one["type"] == 10]:
-        _, marks = read(text)
-        allowed: list[tuple[str, str]] = []
-        if marks and marks[0][0] == "heading" and text.startswith("### "):
-            allowed = [("heading", text)]
-        elif marks and marks[0] == ("bold", text):
-            allowed = [("bold", text)]
-        elif text.startswith("-# "):
-            allowed = [("small", line) for line in text.split("\n") if _label(line) in LABELS]
-            if any(text.startswith(f"-# {part}\n") for part in PARTS):
-                allowed = [
-                    marks[0],
-                    *(one for one in marks[1:2] if one[0] == "block" and text.endswith("\n```")),
-                ]
-        found += [f"{name}: {what}" for name, what in marks if (name, what) not in allowed]
-        if [name for name, _ in allowed].count("heading") and "\n" in text:
-            found.append(text)
-    return found
-
-
-def _label(line: str) -> str:
-    return line.removeprefix("-# ").partition(":")[0]
-
-
-def _filled(label: dict[str, Any], typed: Mapping[str, str]) -> dict[str, Any]:
-    """A field of a form as it comes back."""
-    one = label["component"]
-    name = one["custom_id"]
-    if one["type"] == 3:
-        before = [option["value"] for option in one["options"] if option.get("default")]
-        values = [typed[name]] if name in typed else before
-        assert set(values) <= {option["value"] for option in one["options"]}
-        return {"type": 18, "component": {"type": 3, "custom_id": name, "values": values}}
-    value = typed.get(name, one.get("value") or "")
-    assert value or not one["required"], "Discord asks for it before it sends"
-    return {"type": 18, "component": {"type": 4, "custom_id": name, "value": value}}
-
-
-async def _body(request: web.Request) -> tuple[dict[str, Any], dict[str, str]]:
-    if request.content_type == "application/json":
-        return await request.json(), {}
-    given: dict[str, Any] = {}
-    files: dict[str, str] = {}
-    async for part in await request.multipart():
-        assert isinstance(part, BodyPartReader)
-        text = await part.text()
-        if part.name == "payload_json":
-            given = json.loads(text)
-        else:
-            files[part.filename or ""] = text
-    assert len(files) == len(given.get("attachments", []))
-    return given, files
-
-
-def _user(id_: str, *, bot: bool = False) -> dict[str, Any]:
-    return {"id": id_, "username": f"u{id_}", "discriminator": "0", "avatar": None, "bot": bot}
-
-
-def _json(data: Any, *, status: int = 200, headers: dict[str, str] | None = None) -> web.Response:
-    # as Discord has it: without a charset, which its library does not take for JSON
-    return web.Response(
-        body=json.dumps(data).encode(), status=status, headers=headers, content_type="application/json"
-    )
-
-
-def _error(status: int, code: int, message: str) -> web.Response:
-    return _json({"code": code, "message": message}, status=status)
-
-
-def _form_error(wrong: list[str]) -> web.Response:
-    errors = {"_errors": [{"code": "INVALID", "message": one} for one in wrong]}
-    return _json({"code": 50035, "message": "Invalid Form Body", "errors": errors}, status=400)
 
 
 @asynccontextmanager
@@ -500,7 +369,7 @@ async def opened(folder: Path) -> AsyncIterator[Discord]:
     app = web.Application()
     api = "/api/v10"
     app.router.add_get(f"{api}/users/@me", made.me)
-    app.router.add_get(f"{api}/oauth2/applications/@me", made.application)
+    app.router.add_get(f"{api}/oauth2/applications/@me", made.about)
     app.router.add_get(f"{api}/gateway", made.gateway)
     app.router.add_post(f"{api}/users/@me/channels", made.direct)
     app.router.add_post(f"{api}/channels/{{channel}}/messages", made.post)

@@ -108,3 +108,11 @@ def test_without_a_schema_an_edit_keeps_the_types_that_were_shown() -> None:
         "/edited_action/args/number",
         "/edited_action/args/truth",
     ]
+
+
+def test_json_that_is_nested_without_end_is_told_to_be_none() -> None:
+    question = card_of(
+        an_approval(kind="question", value="?", allowed=("answer",), response_schema={"type": "array"})
+    )
+    with pytest.raises(InvalidDecision, match="must be JSON"):
+        decision_of(question, "answer", {"value": "[" * 4000})

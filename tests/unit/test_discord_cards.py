@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from platforms.discord import buttons_of, pings_of, text_of
 from platforms.discord_limits import message_problems, modal_problems, size, walk
 from platforms.discord_markdown import read
+from platforms.discord_reading import buttons_of, pings_of, text_of
 from records import an_approval
 
 from placet.approvals.response_schema import decision_schema

@@ -184,7 +184,7 @@ def _read(field: Field, text: str, place: tuple[str, ...]) -> Any:
         return text
     try:
         value = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise InvalidDecision([{"path": path, "message": _WRONG[field.kind]}]) from None
     wanted = _READERS.get(field.kind)
     if wanted and (not isinstance(value, wanted) or (isinstance(value, bool) and field.kind != "boolean")):

@@ -96,15 +96,17 @@ class Clicks:
         if not await _defer(click):
             return
         seen = await self._reviews.look(_identity(click), token)
+        if seen.text or seen.card is None:
+            await asyncio.gather(self._mend(click, seen.card), _tell(click, seen, token, None))
+            return
         typed = {"": typed.get("json", "")}
         try:
             args = json.loads(typed[""])
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             wrong = f"Nothing was decided: the arguments must be JSON: {error}"
             await _tell(click, Reply(text=wrong, card=seen.card, refusal="invalid"), token, typed)
             return
-        tool = None if seen.card is None else seen.card.approval.tool
-        decision = {"type": "edit", "edited_action": {"name": tool, "args": args}}
+        decision = {"type": "edit", "edited_action": {"name": seen.card.approval.tool, "args": args}}
         await self._record(click, token, typed, decision)
 
     async def _decide(self, click: Click, token: str, typed: dict[str, str] | None = None) -> None:
