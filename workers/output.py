@@ -79,7 +79,13 @@ def lay_out(what: Table) -> None:
 
 def plain(text: str) -> str:
     """Make what cannot be seen visible: a model's text must not steer the reviewer's terminal."""
-    return "".join(c if c.isprintable() or c == "\n" else f"\\u{ord(c):04x}" for c in text)
+    return "".join(c if c.isprintable() or c == "\n" else _written_out(c) for c in text)
+
+
+def _written_out(character: str) -> str:
+    """As JSON writes it, in UTF-16: read back as JSON it is the same again."""
+    units = character.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
 
 
 def compact(value: Any, *, limit: int = 60) -> str:
