@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from dataclasses import asdict, fields
 from datetime import UTC, datetime
@@ -79,7 +80,17 @@ def lay_out(what: Table) -> None:
 
 def plain(text: str) -> str:
     """Make what cannot be seen visible: a model's text must not steer the reviewer's terminal."""
-    return "".join(c if c.isprintable() or c == "\n" else _written_out(c) for c in text)
+    return "".join(c if _is_seen(c) else _written_out(c) for c in text)
+
+
+_UNSEEN = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
+"""What Unicode calls printable or a mark, and nobody sees: variation selectors, fillers, blanks."""
+
+
+def _is_seen(character: str) -> bool:
+    return character == "\n" or (character.isprintable() and not _UNSEEN.match(character))
 
 
 def _written_out(character: str) -> str:

@@ -18,6 +18,18 @@ _FUNCTION = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
 Contents = TypeVar("Contents", bound=BaseModel)
 
 
+class _OnceEach(yaml.SafeLoader):
+    """Refuses a key that stands twice: the first one would be gone without a word."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """As YAML's, if each key is there once."""
+        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
+        if twice := [key for at, key in enumerate(keys) if key in keys[:at]]:
+            told = f"{twice[0]!r} stands twice"
+            raise yaml.constructor.ConstructorError(None, None, told, node.start_mark)
+        return super().construct_mapping(node, deep=deep)
+
+
 def is_function(source: str) -> bool:
     """Whether a setting's text is `package.module:function`, and no file."""
     return _FUNCTION.fullmatch(source) is not None
@@ -49,12 +61,13 @@ def read_yaml(path: Path, shape: type[Contents], setting: str) -> Contents:
         OSError: when the file cannot be read.
     """
     try:
-        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+        data = yaml.load(path.read_text(encoding="utf-8"), Loader=_OnceEach)  # noqa: S506 - a safe loader
         return shape.model_validate(data)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f" line {mark.line + 1}" if mark else ""
-        raise InvalidSettings(f"{setting}: {path}{where}: no YAML") from None
+        told = getattr(error, "problem", "") if isinstance(error, yaml.constructor.ConstructorError) else ""
+        raise InvalidSettings(f"{setting}: {path}{where}: {told or 'no YAML'}") from None
     except UnicodeDecodeError:
         raise InvalidSettings(f"{setting}: {path}: no UTF-8 text") from None
     except ValidationError as error:

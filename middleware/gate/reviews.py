@@ -91,3 +91,10 @@ def open_calls(state: Any) -> list[ToolCall]:
         if isinstance(one, ToolMessage):
             results.add(one.tool_call_id)
     return []
+
+
+def policy_of(state: Any, tool_call_id: str | None) -> Any:
+    """The policy of the gate that has asked about a call of the last answer; None if there is none."""
+    kept = reviews_in(state)["calls"].values()
+    found = [one["policy"] for one in kept if one["tool_call_id"] == tool_call_id and "policy" in one]
+    return found[0] if found else None

@@ -18,6 +18,7 @@ from placet.checkpoint.serde import CheckpointSerde
 from placet.json_values import canonical, shown
 
 from ..calling import message_of
+from ..gate.reviews import policy_of
 from ..limits.refused import CallRefused, LimitExceeded
 from ..pii.masked_calls import MaskedCall
 from ..reach import StoreUnavailable, reaching_the_store
@@ -198,6 +199,7 @@ class Attempt:
             start=record.start,
             note=record.note,
             started_ms=record.started_ms,
+            policy=policy_of(self._request.state, self._call.tool_call_id),
         )
         run = self._run
         settled = await settle(unknown, self._declaration, run, self._request.runtime.config)

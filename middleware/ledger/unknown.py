@@ -60,6 +60,8 @@ class Unknown(NamedTuple):
     note: str
     started_ms: int
     """When it was started, milliseconds since 1970; 0 if it came to its end."""
+    policy: Any = None
+    """Of the gate that let it run: who may decide what becomes of it too."""
 
     def question(self, run_id: str, *, told: str) -> dict[str, Any]:
         """The pause that asks a person; whoever answers is a reviewer of ours, not LangGraph."""
@@ -78,6 +80,7 @@ class Unknown(NamedTuple):
             "description": f"{known.rstrip('.')}. Its idempotency key is {self.call.idempotency_key}. Approve"
             " runs it again, respond takes your message as what it returned, reject gives it up.",
             "told": told,
+            **({} if self.policy is None else {"policy": self.policy}),
         }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,7 +15,7 @@ from placet.bots import delivery
 from placet.bots.channel import CardGone, Undelivered
 from placet.bots.delivery import Delivery
 from placet.bots.routes import Routes
-from placet.state.cards import Cards
+from placet.state.cards import Cards, PostedCard
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -304,3 +304,34 @@ async def test_a_destination_that_no_route_names_any_more_is_tried_no_more(core:
     async with looked_after(core, wall, routes()):
         await wall.shows(("north", "Waits for a decision"))
     assert [one.destination for one in await core.placet.cards(A1)] == ["north"]
+
+
+async def test_a_replica_that_was_asleep_over_a_card_does_not_have_the_last_word(core: Core) -> None:
+    await core.paused(request(A1))
+    cards, there = Cards(core.connection), PostedCard(channel="wall", destination="north", reference="m0")
+    await cards.look_again("wall", [A1])
+    await cards.take("wall", "asleep", keep_ms=0, most=1)
+    await cards.take("wall", "other", keep_ms=60_000, most=1)
+    await cards.save(A1, replace(there, drawn="newer"), who="other")
+    await cards.done("wall", "other", A1, again_in_ms=None)
+    await cards.save(A1, replace(there, drawn="older"), who="asleep")
+    assert [one.drawn for one in await cards.of(A1)] == [""]
+    assert (await cards.take("wall", "third", keep_ms=1, most=1))[0] == [A1]
+
+
+async def test_a_stream_that_is_gone_and_a_record_that_cannot_be_read_stop_no_bot(
+    core: Core, routes: Any
+) -> None:
+    wall = Wall()
+    await core.paused(request(A1))
+    async with looked_after(core, wall, routes()):
+        await wall.shows(("north", "Waits for a decision"))
+        await core.redis.delete(core.connection.keys("approvals_stream"))
+        await core.paused(request(A2), run_id="r2", thread_id="t2")
+        await wall.shows(*[("north", "Waits for a decision")] * 2)
+        key, shown = core.connection.keys("approval", A2), b"shown"
+        kept = await core.redis.hget(key, shown)
+        await core.redis.hset(key, shown, "no record")
+        await core.decide(A1)
+        await wall.shows(("north", "Approved by alice"), ("north", "Waits for a decision"))
+        await core.redis.hset(key, shown, kept)

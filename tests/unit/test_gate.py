@@ -12,12 +12,17 @@ from langchain.agents.middleware import AgentMiddleware
 from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.tools import tool
 from langgraph.errors import is_invalid_resume
+from langgraph.types import Interrupt
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from placet.approvals.decisions import check_decision
+from placet.approvals.interrupts import pause_of
+from placet.digest import own_pause_id
 from placet.errors import InvalidDecision, InvalidInput
 from placet.middleware import HumanInTheLoopMiddleware, PIIMiddleware, ToolCallLimitMiddleware
 from placet.middleware.calling import with_distinct_ids
+from placet.middleware.gate.reviews import policy_of
+from placet.middleware.shared import UNKNOWN_CALL
 from placet.middleware.testing import Call
 
 if TYPE_CHECKING:
@@ -458,6 +463,18 @@ async def test_calls_that_share_an_id_are_decided_apart(mode: Mode, shared: str)
     results = [one.tool_call_id for one in shop.messages if isinstance(one, ToolMessage)]
     assert sorted(results) == sorted(str(call["id"]) for call in answer.tool_calls)
     assert len(set(results)) == 5
+
+
+async def test_what_became_of_a_call_is_asked_of_those_its_gate_names() -> None:
+    policy = {"reviewers": ["group:finance"]}
+    gates = {"pay": {"allowed_decisions": ["approve"], "policy": policy}, "mail": True}
+    shop = await Shop(PAY, MAIL, gates=gates).go()
+    state = (await shop.agent().aget_state(shop.config)).values
+    assert [policy_of(state, one) for one in ("c-pay", "c-mail", "c-none")] == [policy, None, None]
+    value = {"type": UNKNOWN_CALL, "tool": "pay", "args": {}, "tool_call_id": "c", "description": "?"}
+    raised = Interrupt(value | {"policy": policy}, id=own_pause_id(value | {"policy": policy}))
+    (asked,) = pause_of(run_id="r", agent="shop", interrupts=[raised]).requests
+    assert (asked.kind, asked.policy) == ("unknown_call", policy)
 
 
 async def test_calls_that_share_an_id_have_their_arguments_sealed_apart(

@@ -71,6 +71,7 @@ def test_a_call_is_one_line() -> None:
 
 def test_what_a_model_wrote_cannot_steer_the_terminal() -> None:
     assert plain("a\x1b[2Jb\u202ec\r\n") == "a\\u001b[2Jb\\u202ec\\u000d\n"
+    assert plain("DE89\ufe01\u3164\u2800\U000e0100") == "DE89\\ufe01\\u3164\\u2800\\udb40\\udd00"
     for hidden in ("\U000e0001", "\ud800", "\u202e"):  # what is typed back as JSON is what was there
         assert json.loads(f'"{plain(hidden)}"') == hidden
     shown = printed(approval_details(an_approval(args={"to": "\x1b[31mx\u202e [bold]y[/bold]"})))

@@ -80,6 +80,8 @@ async def test_without_a_list_anyone_decides_what_is_kept_for_nobody(listed: Any
     "policy",
     [
         {},
+        {"reviewers": ["group:"]},
+        {"policy": ["group:finance"]},
         {"reviewer": ["alice"]},
         {"reviewers": []},
         {"reviewers": "alice"},
@@ -110,6 +112,8 @@ async def test_who_was_taken_out_of_the_file_decides_nothing_more(listed: Any, t
         ("", "the file: "),
         ("reviewers: {alice: {group: [x]}}", "reviewers.alice.group: "),
         ("reviewers: {alice: {groups: finance}}", "reviewers.alice.groups: "),
+        ("reviewers: {alice: , bob: , alice: }", "line 1: 'alice' stands twice"),
+        ("reviewers: {a: }\nreviewers: {b: }", "'reviewers' stands twice"),
         ("reviewers: {'a:b': }", "'a:b' must be a name without a colon"),
         ("reviewers: {a: {identities: [U1]}}", "'U1' must begin with its channel"),
         ("reviewers: {a: {identities: ['s:1']}, b: {identities: ['s:1']}}", "'s:1' is a's already"),
@@ -127,6 +131,8 @@ async def test_a_function_may_say_who_reviewers_are(tmp_path: Path, monkeypatch:
         "from placet import Reviewer\n"
         "async def find(name):\n"
         "    return Reviewer(id='alice') if name == 'slack:U1' else None\n"
+        "async def fails(name):\n"
+        "    raise RuntimeError('password')\n"
         "async def wrong(name):\n"
         "    return 'alice'\n"
     )
@@ -137,6 +143,8 @@ async def test_a_function_may_say_who_reviewers_are(tmp_path: Path, monkeypatch:
     assert "must return a placet.Reviewer or None, not a str" in await why_not(
         Reviewers("own_people:wrong"), "alice"
     )
+    why = await why_not(Reviewers("own_people:fails"), "alice")
+    assert why == "own_people:fails (PLACET_REVIEWERS) failed: RuntimeError"
     for missing in ("own_people:nobody", "no_such_module:find"):
         with pytest.raises(InvalidSettings, match=f"PLACET_REVIEWERS: {missing}"):
             Reviewers(missing).check()

@@ -11,7 +11,7 @@ from ..digest import digest_of, own_pause_id, short_id
 from ..json_values import shown, shown_schema
 from ..state.approvals import ApprovalRequest
 from .response_schema import decision_schema
-from .tool_calls import Draft, PendingCall, RaisedInterrupt, batched, per_call
+from .tool_calls import Draft, PendingCall, RaisedInterrupt, batched, per_call, policy_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -138,6 +138,7 @@ def _unknown_call(raised: RaisedInterrupt) -> list[Draft]:
             args=value["args"],
             tool_call_id=value["tool_call_id"],
             description=" ".join(filter(None, (value["description"], value.get("told")))),
+            policy=policy_in(value),
         )
     ]
 

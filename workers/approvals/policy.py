@@ -16,6 +16,10 @@ def policy_error(policy: Any) -> str:
         if key != "reviewers":
             return f"{key!r} is not known here: reviewers"
     asked = policy.get("reviewers")
-    if not isinstance(asked, list) or not asked or not all(isinstance(one, str) and one for one in asked):
+    if (
+        not isinstance(asked, list)
+        or not asked
+        or not all(isinstance(one, str) and one.removeprefix(GROUP) for one in asked)
+    ):
         return "reviewers: must list who may decide, such as ['alice', 'group:finance']"
     return ""

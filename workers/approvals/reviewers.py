@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,10 @@ if TYPE_CHECKING:
     from ..state.approvals import Approval
 
     Find = Callable[[str], Awaitable["Reviewer | None"]]
+
+
+FIND_SECONDS = 5.0
+"""How long finding a reviewer may take."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,9 +73,13 @@ class Reviewers:
             NotAllowed: when not; it says why.
         """
         try:
-            reviewer = await self.find(name)
+            async with asyncio.timeout(FIND_SECONDS):
+                reviewer = await self.find(name)
         except InvalidSettings as error:
             raise NotAllowed(approval.id, name, str(error)) from error
+        except Exception as error:  # noqa: BLE001 - the operator's function; its text may hold anything
+            why = f"{self._source} (PLACET_REVIEWERS) failed: {type(error).__name__}"
+            raise NotAllowed(approval.id, name, why) from None
         if reviewer is None:
             raise NotAllowed(approval.id, name, f"{name} is not listed in {self._source} (PLACET_REVIEWERS)")
         if why := self._against(reviewer, approval.policy):

@@ -62,7 +62,7 @@ class _ReviewersFile:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._version: tuple[int, int] | None = None
+        self._version: tuple[int, ...] | None = None
         self._by_name: dict[str, Reviewer] = {}
 
     async def find(self, name: str) -> Reviewer | None:
@@ -77,7 +77,7 @@ class _ReviewersFile:
         """
         try:
             stat = self._path.stat()
-            version = (stat.st_mtime_ns, stat.st_size)
+            version = (stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino, stat.st_size)
             if version != self._version:
                 self._by_name = _by_name(read_yaml(self._path, _Contents, _SETTING).reviewers)
                 self._version = version

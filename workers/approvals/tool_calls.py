@@ -122,16 +122,16 @@ def batched(
                 action["args"],
                 call_id,
                 _description(action, _item(raw, "action_requests", index)),
-                policy=_policy(config),
+                policy=policy_in(config),
             )
         )
     return drafts
 
 
-def _policy(told: Mapping[str, Any]) -> dict[str, Any] | None:
-    """What our gate tells of who may decide."""
+def policy_in(told: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What a gate tells of who may decide; what is no dict cannot be used, and lets nobody."""
     policy = told.get("policy")
-    return policy if isinstance(policy, dict) else None
+    return policy if policy is None or isinstance(policy, dict) else {"policy": policy}
 
 
 def _is_action(action: Any) -> bool:
@@ -196,7 +196,7 @@ def per_call(value: Any, raw: Any, schema: dict[str, Any] | None) -> list[Draft]
             value["args"],
             value["tool_call_id"],
             description,
-            policy=_policy(value),
+            policy=policy_in(value),
         )
     ]
 

@@ -37,6 +37,8 @@ RECHECK_SECONDS = 600.0
 AGAIN_SECONDS = 1.0
 """How soon it goes on when the store was away."""
 MOST_BACKOFF_SECONDS = 300.0
+MOST_RETRY_AFTER_SECONDS = 86_400.0
+"""Of what a platform asks for no more is believed."""
 SHUTDOWN_SECONDS = 10.0
 
 log = structlog.get_logger(__name__)
@@ -67,15 +69,18 @@ class Delivery:
     async def _follow(self) -> None:
         """Call attention to what is pending or posted, then to each request that changes."""
         while True:
-            with suppress(RetryableError):
-                pending = [approval.id for approval in await self._placet.approvals(limit=1_000_000)]
-                await self._cards.look_again(self._name, [*await self._cards.known(self._name), *pending])
+            try:
+                await self._cards.look_again(self._name, await self._cards.known(self._name))
                 self._due.set()
                 changes = self._placet.watch_approvals(status=None, group=f"bot:{self._name}")
                 async with aclosing(changes):
                     async for approval in changes:
                         await self._cards.look_again(self._name, [approval.id])
                         self._due.set()
+            except RetryableError:
+                pass
+            except Exception as error:  # noqa: BLE001 - a stream that is gone, a record that cannot be read
+                log.warning("changes.missed", channel=self._name, **_told(error))
             await asyncio.sleep(AGAIN_SECONDS)
 
     async def _deliver(self) -> None:
@@ -142,7 +147,7 @@ class Delivery:
             return None
         card = card_of(approval)
         posted = [one for one in await self._cards.of(approval_id) if one.channel == self._name]
-        waited = (datetime.now(UTC) - approval.created_at).total_seconds()
+        waited = max(0.0, (datetime.now(UTC) - approval.created_at).total_seconds())
         wanted = self._routes.wanted(approval, self._name, waited) if card.open else {}
         for destination, number in wanted.items():
             if not any(one.destination == destination and one.number >= number for one in posted):
@@ -170,7 +175,7 @@ class Delivery:
             await self._cards.forget(approval_id, there)
             return None
         now = await self._tried(there, card)
-        await self._cards.save(approval_id, now)
+        await self._cards.save(approval_id, now, who=self._who)
         return now
 
     async def _tried(self, there: PostedCard, card: Card) -> PostedCard:
@@ -201,7 +206,9 @@ class Delivery:
             there = replace(there, reference=reference, drawn=card.drawn, gone=False)
             return replace(there, tries=0, error="", due_ms=0)
         tries = there.tries + 1
-        wait = min(2.0**tries, MOST_BACKOFF_SECONDS) if retry_after is None else max(retry_after, 0.0)
+        wait = min(2.0 ** min(tries, 30), MOST_BACKOFF_SECONDS)
+        if retry_after is not None and retry_after >= 0:
+            wait = min(retry_after, MOST_RETRY_AFTER_SECONDS)
         bound.warning("card.undelivered", error=text, tries=tries, retry_seconds=round(wait, 1))
         return replace(there, tries=tries, error=text, due_ms=int((time.time() + wait) * 1000))
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from ..approvals.response_schema import arguments_schema
 from ..errors import InvalidDecision
 from ..json_values import pointer
-from ..output import pretty
+from ..output import plain, pretty
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -130,7 +130,7 @@ def _argument_fields(card: Card) -> Iterator[Field]:
         kind, choices = _kind(declared.get(name), given.get(name, ""))
         yield Field(
             name=name,
-            label=name,
+            label=plain(name).replace("\n", " "),
             kind=kind,
             value=_shown(given[name], kind) if name in given else "",
             required=name in required,

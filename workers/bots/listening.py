@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
+SHUTDOWN_SECONDS = 10.0
 MOST_BYTES = 1024 * 1024
 """Of a request's body; aiohttp answers 413 above."""
 
@@ -40,7 +41,7 @@ async def listen(address: tuple[str, int], posts: Mapping[str, Handler], *, sett
     app.router.add_get("/health", _health)
     for path, handler in posts.items():
         app.router.add_post(path, handler)
-    runner = web.AppRunner(app, access_log=None)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=SHUTDOWN_SECONDS)
     await runner.setup()
     try:
         await web.TCPSite(runner, *address).start()

@@ -68,13 +68,18 @@ class Cards:
         record = await self._c.read(self._c.reader.hgetall(self._c.keys("cards", approval_id)))
         return [PostedCard(**json.loads(text)) for text in record.values()]
 
-    async def save(self, approval_id: str, card: PostedCard) -> None:
-        """Keep what is known of a card, as long as its request is kept."""
-        await self._c.run("cards_save", approval_id, card.place, json.dumps(asdict(card)), again=True)
+    async def save(self, approval_id: str, card: PostedCard, *, who: str = "") -> None:
+        """Keep what is known of a card, as long as its request is kept.
+
+        If another replica has taken the request from `who` meanwhile, the card is drawn once more instead:
+        nobody knows which of the two has drawn last.
+        """
+        text = json.dumps(asdict(card))
+        await self._c.run("cards_save", approval_id, card.place, text, card.channel, who, again=True)
 
     async def forget(self, approval_id: str, card: PostedCard) -> None:
         """Forget a card that is there no more."""
-        await self._c.run("cards_save", approval_id, card.place, "", again=True)
+        await self._c.run("cards_save", approval_id, card.place, "", card.channel, "", again=True)
 
     async def look_again(self, channel: str, approval_ids: Sequence[str]) -> None:
         """Have the cards of these requests looked at now, by whichever replica is free."""
@@ -82,9 +87,11 @@ class Cards:
             await self._c.run("cards_hint", channel, *approval_ids, again=True)
 
     async def known(self, channel: str) -> list[str]:
-        """The requests whose cards are looked at again some time."""
-        ids = await self._c.read(self._c.reader.zrange(self._c.keys("cards_due", channel), 0, -1))
-        return [one.decode() for one in ids]
+        """The requests that are pending, and those whose cards are looked at again some time."""
+        found: dict[str, None] = {}
+        for key in (self._c.keys("cards_due", channel), self._c.keys("approvals_in", "pending")):
+            found |= {one.decode(): None for one in await self._c.read(self._c.reader.zrange(key, 0, -1))}
+        return list(found)
 
     async def take(self, channel: str, who: str, *, keep_ms: int, most: int) -> tuple[list[str], int | None]:
         """Take requests whose cards are to be looked at, for that long; and the ms until more are due."""

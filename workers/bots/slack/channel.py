@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ..reviews import Reviews
 
 CALL_SECONDS = 15
+_REFUSED = ("invalid_auth", "not_authed", "account_inactive", "token_revoked", "token_expired")
 AGAIN_SECONDS = 5.0
 """How long it waits when Slack cannot be reached at its start."""
 
@@ -69,7 +70,14 @@ class SlackChannel:
             signing_secret=self._secret,
             request_verification_enabled=self._address is not None,
         )
-        Clicks(reviews=reviews, channel=self).listen_to(app)
+        clicks = Clicks(reviews=reviews, channel=self)
+        clicks.listen_to(app)
+        try:
+            await self._take(app)
+        finally:
+            await clicks.settled()
+
+    async def _take(self, app: AsyncApp) -> None:
         if self._address is None:
             await self._connect(app)
             return
@@ -125,9 +133,9 @@ class SlackChannel:
                 await self._client.auth_test()
             except SlackApiError as error:
                 why = error.response.get("error")
-                if why and why != "ratelimited":
+                if why in _REFUSED:
                     raise InvalidSettings(f"PLACET_SLACK_BOT_TOKEN: Slack refuses it: {why}") from None
-                told = f"status {error.response.status_code}"
+                told = why or f"status {error.response.status_code}"
             except (aiohttp.ClientError, TimeoutError, OSError) as error:
                 told = type(error).__name__
             else:

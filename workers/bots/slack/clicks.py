@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     Ack = Callable[..., Awaitable[Any]]
 
+SHUTDOWN_SECONDS = 10.0
 ACK_SECONDS = 2.0
 """How long a submitted form waits for its decision, of the three seconds that Slack gives."""
 _LOADING = views.told("Loading…")
@@ -39,6 +40,18 @@ class Clicks:
     def __init__(self, *, reviews: Reviews, channel: SlackChannel) -> None:
         self._reviews = reviews
         self._channel = channel
+        self._under_way: set[asyncio.Task[Any]] = set()
+
+    async def settled(self) -> None:
+        """Wait until what was acknowledged is done, for ten seconds at most."""
+        if self._under_way:
+            await asyncio.wait(self._under_way, timeout=SHUTDOWN_SECONDS)
+
+    def _begin(self) -> None:
+        task = asyncio.current_task()
+        if task is not None:
+            self._under_way.add(task)
+            task.add_done_callback(self._under_way.discard)
 
     def listen_to(self, app: AsyncApp) -> None:
         """Register with the library."""
@@ -48,6 +61,7 @@ class Clicks:
         app.command("/placet")(self._on_command)
 
     async def _on_button(self, ack: Ack, body: dict[str, Any]) -> None:
+        self._begin()
         await ack()
         clicked = body["actions"][0]
         token, user = clicked.get("value", ""), f"slack:{body['user']['id']}"
@@ -78,6 +92,7 @@ class Clicks:
             await self._mend(body, reply.card)
 
     async def _on_form(self, ack: Ack, body: dict[str, Any]) -> None:
+        self._begin()
         view = body["view"]
         token, typed, names = views.typed_in(view)
         user, delivery = f"slack:{body['user']['id']}", f"slack:{view['id']}:{view.get('hash', '')}"
@@ -100,11 +115,13 @@ class Clicks:
                 await self._channel.view("update", shown, view_id=view["id"])
 
     async def _on_home(self, event: dict[str, Any]) -> None:
+        self._begin()
         with suppress(Undelivered, PlacetError):
             cards = await self._reviews.inbox(f"slack:{event['user']}")
             await self._channel.view("publish", views.home(cards), user_id=event["user"])
 
     async def _on_command(self, ack: Ack, body: dict[str, Any], respond: Ack) -> None:
+        self._begin()
         await ack()
         with suppress(PlacetError, SlackClientError, aiohttp.ClientError, TimeoutError):
             cards = await self._reviews.inbox(f"slack:{body['user_id']}")

@@ -101,7 +101,7 @@ def read_reply(card: Card, action: Action, text: str) -> dict[str, str]:
 def _from_json(text: str, known: Mapping[str, Field]) -> dict[str, str]:
     try:
         values = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidInput("reply", f"is no JSON: {error}") from None
     _check_known(values, known)
     for name, field in known.items():
