@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import os
-import re
 from dataclasses import dataclass, fields
 from math import inf
 from typing import TYPE_CHECKING, get_type_hints
 from urllib.parse import urlsplit
 
 from .errors import InvalidSettings
+from .named_functions import is_function
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Self
 
-_FACTORY = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
 _LEAST = {
     "concurrency": 1,
     "max_attempts": 1,
@@ -145,9 +144,7 @@ class Settings:
             raise InvalidSettings(
                 "PLACET_ENCRYPTION_KEY: must have 16, 24 or 32 bytes, as from openssl rand -hex 16"
             )
-        if self.checkpointer not in ("placet", "langgraph-redis") and not _FACTORY.fullmatch(
-            self.checkpointer
-        ):
+        if self.checkpointer not in ("placet", "langgraph-redis") and not is_function(self.checkpointer):
             raise InvalidSettings(
                 "PLACET_CHECKPOINTER: must be placet, langgraph-redis or package.module:factory"
             )

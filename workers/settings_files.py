@@ -1,19 +1,16 @@
-"""What settings name: YAML files with a known shape, and functions of the operator's own."""
+"""YAML files that settings name, each with a known shape."""
 
 from __future__ import annotations
 
-import re
-import sys
-from importlib import import_module
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import yaml
 from pydantic import BaseModel, ValidationError
 
 from .errors import InvalidSettings
 
-_FUNCTION = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
+if TYPE_CHECKING:
+    from pathlib import Path
 
 Contents = TypeVar("Contents", bound=BaseModel)
 
@@ -28,29 +25,6 @@ class _OnceEach(yaml.SafeLoader):
             told = f"{twice[0]!r} stands twice"
             raise yaml.constructor.ConstructorError(None, None, told, node.start_mark)
         return super().construct_mapping(node, deep=deep)
-
-
-def is_function(source: str) -> bool:
-    """Whether a setting's text is `package.module:function`, and no file."""
-    return _FUNCTION.fullmatch(source) is not None
-
-
-def load_function(source: str, setting: str) -> Any:
-    """Import what `package.module:function` names; the operator said it, no caller or model did.
-
-    Raises:
-        InvalidSettings: when it is not there, or cannot be called.
-    """
-    module, _, name = source.partition(":")
-    if (here := str(Path.cwd())) not in sys.path:
-        sys.path.append(here)  # as uvicorn and celery do
-    try:
-        found = getattr(import_module(module), name)
-    except (ImportError, AttributeError) as error:
-        raise InvalidSettings(f"{setting}: {source}: {error}") from error
-    if not callable(found):
-        raise InvalidSettings(f"{setting}: {source} must be a function")
-    return found
 
 
 def read_yaml(path: Path, shape: type[Contents], setting: str) -> Contents:

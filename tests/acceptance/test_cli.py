@@ -138,7 +138,7 @@ async def test_a_bot_says_what_it_lacks(tmp_path: Path, redis_url: str) -> None:
     env = {**os.environ, "PLACET_REDIS_URL": redis_url}
     for channel, more, says in (
         ("pigeon", {}, "CHANNEL: 'pigeon' is none of slack, "),
-        ("own:nothing", {}, "CHANNEL: own:nothing: module 'own' has no attribute 'nothing'"),
+        ("own:nothing", {}, "CHANNEL: own:nothing: AttributeError: module 'own' has no attribute 'nothing'"),
         ("own:Wall", {}, "PLACET_ROUTES: must name a YAML file"),
         ("own:Wall", {"PLACET_ROUTES": "no.yaml"}, "PLACET_ROUTES: no.yaml: No such file"),
         ("own:Wall", {"PLACET_ROUTES": "routes.yaml"}, "PLACET_REVIEWERS: must say who may decide"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import time
 from typing import TYPE_CHECKING, Any, cast
 
@@ -74,6 +75,37 @@ async def test_what_is_not_signed_by_slack_or_is_old_is_refused(office: Office) 
         acknowledged, _ = await slack.send(click, **more)
         assert not acknowledged
     assert (await office.core.placet.approval(ID)).status == "pending"
+
+
+async def test_a_token_that_slack_refuses_ends_the_bot_and_what_passes_does_not(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slack = slack_of(office)
+    slack.refusals["auth.test"] = ["internal_error"]
+    env = {**slack.socket_env(), "PLACET_SLACK_APP_TOKEN": "xapp-another"}
+    monkeypatch.setattr(slack, "env", lambda _: env)
+    await office.start()
+    assert await office.bots[0].ended() == 1
+    assert "slack.unreached" in office.bots[0].log
+    assert "PLACET_SLACK_APP_TOKEN: Slack refuses it: invalid_auth" in office.bots[0].log
+
+
+async def test_an_acknowledged_click_is_recorded_by_a_bot_that_is_told_to_stop(
+    office: Office,
+) -> None:
+    slack = slack_of(office)
+    await office.core.paused(pay())
+    await office.start()
+    shown = await office.card()
+    await office.recorded(ID)
+    container = {"type": "message", "message_ts": shown.reference, "channel_id": slack.destination}
+    click = slack.action(shown.buttons["approve"], "U0ALICE", container=container, channel={"id": "C"})
+    office.proxy.stall()
+    assert (await slack.send(click))[0]
+    office.bots[0].send(signal.SIGTERM)
+    office.proxy.heal()
+    assert await office.bots[0].ended() == 0
+    assert (await office.core.placet.approval(ID)).decided_by == "alice"
 
 
 async def test_details_show_everything_and_decide(office: Office) -> None:

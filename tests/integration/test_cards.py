@@ -335,3 +335,20 @@ async def test_a_stream_that_is_gone_and_a_record_that_cannot_be_read_stop_no_bo
         await core.decide(A1)
         await wall.shows(("north", "Approved by alice"), ("north", "Waits for a decision"))
         await core.redis.hset(key, shown, kept)
+
+
+async def test_reminders_that_could_not_be_posted_do_not_come_all_at_once(core: Core, routes: Any) -> None:
+    wall = Wall(refusals=[Undelivered("away", retry_after=3600)])
+    await core.paused(request(A1))
+    text = "routes:\n- to: wall:north\n  remind_seconds: 3600\n"
+    async with looked_after(core, wall, routes(text)):
+
+        async def failed() -> bool:
+            return bool([one for one in await core.placet.cards(A1) if one.tries])
+
+        await wait_until(failed)
+    key = core.connection.keys("approval", A1)
+    await core.redis.hincrby(key, "created_at", -2 * 3_600_000)
+    async with looked_after(core, wall, routes(text)):
+        await wall.shows(("north", "Waits for a decision (reminder 2)"))
+    assert [one.number for one in await core.placet.cards(A1)] == [2]

@@ -53,6 +53,8 @@ class Slack:
     homes: dict[str, dict[str, Any]] = field(default_factory=dict)
     whispers: list[dict[str, Any]] = field(default_factory=list)
     failures: list[tuple[int, dict[str, Any], dict[str, str]]] = field(default_factory=list)
+    refusals: dict[str, list[str]] = field(default_factory=dict)
+    """What the next calls of a method are answered, one error each."""
     sockets: list[web.WebSocketResponse] = field(default_factory=list)
     acks: dict[str, asyncio.Future[Any]] = field(default_factory=dict)
     clicked: dict[str, bool] = field(default_factory=dict)
@@ -76,6 +78,8 @@ class Slack:
     async def api(self, request: web.Request) -> web.Response:
         method, given = request.match_info["method"], await _arguments(request)
         token = request.headers.get("authorization", "").removeprefix("Bearer ")
+        if self.refusals.get(method):
+            return web.json_response({"ok": False, "error": self.refusals[method].pop(0)})
         if token != (APP_TOKEN if method == "apps.connections.open" else BOT_TOKEN):
             return web.json_response({"ok": False, "error": "invalid_auth"})
         if method.startswith("chat.") and self.failures:

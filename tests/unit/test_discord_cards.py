@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from platforms.cards import ALL, card, requests
 from platforms.discord_limits import message_problems, modal_problems, size, walk
 from platforms.discord_markdown import read
 from platforms.discord_reading import buttons_of, pings_of, text_of
-from records import an_approval
 
-from placet.approvals.response_schema import decision_schema
 from placet.bots import discord
-from placet.bots.card import card_of
 from placet.bots.discord.cards import all_of, message_of
 from placet.bots.discord.forms import ALL as AS_JSON
 from placet.bots.discord.forms import modal_of, quoted, typed_into
@@ -27,54 +25,14 @@ if TYPE_CHECKING:
 
     from placet.bots.card import Action
 
-HEX = "0123456789abcdef" * 2
-ID = "a00000000001"
-ALL = ("approve", "edit", "reject", "respond")
 NOBODY: dict[str, Any] = {"parse": []}
-SCHEMA = decision_schema(
-    ALL,
-    tool="refund",
-    args={
-        "properties": {
-            "order": {"type": "string"},
-            "amount": {"type": "number"},
-            "express": {"type": "boolean"},
-            "reason": {"enum": ["broken", "late"]},
-        },
-        "required": ["order", "amount"],
-    },
-)
 HOSTILE = """``` @everyone <@80351> <#3> </pay:1> [pay](https://e.x) https://e.x **b** ||s|| `c` \\ :bomb:
 # heading
 > quote
 -# Request: 1
 **Approved by alice**
 1. item \u202egnp \x07 ```"""
-CARDS: dict[str, dict[str, Any]] = {
-    "a call": {"allowed": ALL, "response_schema": SCHEMA, "policy": {"reviewers": ["group:finance"]}},
-    "long arguments": {"args": {"note": "&<>" * 2000}, "allowed": ALL},
-    "a question": {
-        "kind": "question",
-        "value": "Which day?",
-        "args": None,
-        "tool": None,
-        "allowed": ("answer",),
-    },
-    "an unknown call": {"kind": "unknown_call", "allowed": ("approve", "respond", "reject")},
-    "a breakpoint": {"kind": "breakpoint", "tool": "pay", "args": None, "allowed": ("approve", "reject")},
-    "decided": {
-        "status": "decided",
-        "decided_by": "alice",
-        "outcome": "succeeded",
-        "decision": {"type": "edit", "edited_action": {"name": "refund", "args": {"amount": 1}}},
-    },
-    "superseded": {"status": "superseded", "reason": "the run went on without it"},
-    "hostile": {"args": {"note": HOSTILE}, "description": HOSTILE, "tool": HOSTILE, "principal": HOSTILE},
-}
-
-
-def card(**changes: Any) -> Any:
-    return card_of(an_approval(**{"id": ID, "digest": HEX, **changes}))
+CARDS = requests(HOSTILE)
 
 
 def drawn(**changes: Any) -> dict[str, Any]:

@@ -144,7 +144,9 @@ async def test_a_function_may_say_who_reviewers_are(tmp_path: Path, monkeypatch:
         Reviewers("own_people:wrong"), "alice"
     )
     why = await why_not(Reviewers("own_people:fails"), "alice")
-    assert why == "own_people:fails (PLACET_REVIEWERS) failed: RuntimeError"
+    assert why == "PLACET_REVIEWERS: own_people:fails failed: RuntimeError"
+    with pytest.raises(InvalidSettings, match=r"fails failed: RuntimeError$"):
+        await Reviewers("own_people:fails").find("alice")
     for missing in ("own_people:nobody", "no_such_module:find"):
         with pytest.raises(InvalidSettings, match=f"PLACET_REVIEWERS: {missing}"):
             Reviewers(missing).check()

@@ -4,66 +4,24 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from platforms.cards import ALL, ID, card, requests
 from platforms.slack import buttons_of, text_of
 from platforms.slack_limits import MESSAGE_BLOCKS, problems, view_problems
-from records import an_approval
 
-from placet.approvals.response_schema import decision_schema
 from placet.bots import slack
-from placet.bots.card import card_of
 from placet.bots.slack import blocks, views
 
 if TYPE_CHECKING:
     from syrupy.assertion import SnapshotAssertion
 
-HEX = "0123456789abcdef" * 2
-ID = "a00000000001"
-ALL = ("approve", "edit", "reject", "respond")
-SCHEMA = decision_schema(
-    ALL,
-    tool="refund",
-    args={
-        "properties": {
-            "order": {"type": "string"},
-            "amount": {"type": "number"},
-            "express": {"type": "boolean"},
-            "reason": {"enum": ["broken", "late"]},
-        },
-        "required": ["order", "amount"],
-    },
-)
 HOSTILE = "``` <!channel> <@U0ALICE> <https://e.x|pay> *b* :bomb: https://e.x\n\u202egnp \x07 &lt;!here&gt;"
-CARDS: dict[str, dict[str, Any]] = {
-    "a call": {"allowed": ALL, "response_schema": SCHEMA, "policy": {"reviewers": ["group:finance"]}},
-    "long arguments": {"args": {"note": "&<>" * 2000}, "allowed": ALL},
-    "a question": {
-        "kind": "question",
-        "value": "Which day?",
-        "args": None,
-        "tool": None,
-        "allowed": ("answer",),
-    },
-    "an unknown call": {"kind": "unknown_call", "allowed": ("approve", "respond", "reject")},
-    "a breakpoint": {"kind": "breakpoint", "tool": "pay", "args": None, "allowed": ("approve", "reject")},
-    "decided": {
-        "status": "decided",
-        "decided_by": "alice",
-        "outcome": "succeeded",
-        "decision": {"type": "edit", "edited_action": {"name": "refund", "args": {"amount": 1}}},
-    },
-    "superseded": {"status": "superseded", "reason": "the run went on without it"},
-    "hostile": {"args": {"note": HOSTILE}, "description": HOSTILE, "tool": HOSTILE, "principal": HOSTILE},
-}
-
-
-def card(**changes: Any) -> Any:
-    return card_of(an_approval(**{"id": ID, "digest": HEX, **changes}))
+CARDS = requests(HOSTILE)
 
 
 @pytest.mark.parametrize("name", CARDS)

@@ -61,10 +61,20 @@ class Reviewers:
         """Find a reviewer; None if there is none of that id or identity.
 
         Raises:
-            InvalidSettings: when the file cannot be used, or the function does not return a reviewer.
+            InvalidSettings: when the file cannot be used, or the function fails, takes too long or does not
+                return a reviewer.
         """
         self.check()
-        return Reviewer(id=name) if self._find is None else await self._find(name)
+        if self._find is None:
+            return Reviewer(id=name)
+        try:
+            async with asyncio.timeout(FIND_SECONDS):
+                return await self._find(name)
+        except InvalidSettings:
+            raise
+        except Exception as error:  # noqa: BLE001 - the operator's; its text may hold anything
+            told = f"PLACET_REVIEWERS: {self._source} failed: {type(error).__name__}"
+            raise InvalidSettings(told) from None
 
     async def allowed(self, name: str, approval: Approval) -> Reviewer:
         """Find out whether `name` may decide on a request, and as whom.
@@ -73,13 +83,9 @@ class Reviewers:
             NotAllowed: when not; it says why.
         """
         try:
-            async with asyncio.timeout(FIND_SECONDS):
-                reviewer = await self.find(name)
+            reviewer = await self.find(name)
         except InvalidSettings as error:
             raise NotAllowed(approval.id, name, str(error)) from error
-        except Exception as error:  # noqa: BLE001 - the operator's function; its text may hold anything
-            why = f"{self._source} (PLACET_REVIEWERS) failed: {type(error).__name__}"
-            raise NotAllowed(approval.id, name, why) from None
         if reviewer is None:
             raise NotAllowed(approval.id, name, f"{name} is not listed in {self._source} (PLACET_REVIEWERS)")
         if why := self._against(reviewer, approval.policy):

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ConfigDict
 
 from ..errors import InvalidSettings
-from ..settings_files import is_function, load_function, read_yaml
+from ..named_functions import is_function, load_function
+from ..settings_files import read_yaml
 from .reviewers import Reviewer
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from ..client import Placet
 from ..dispatch import Dispatcher
 from ..errors import InvalidSettings
 from ..logs import configure_logs
+from ..named_functions import is_function, load_function
 from ..settings import Settings
-from ..settings_files import is_function, load_function
 from ..state.cards import Cards, Deliveries
 from ..state.connection import Connection
 from .delivery import Delivery

@@ -153,8 +153,8 @@ class Delivery:
             if not any(one.destination == destination and one.number >= number for one in posted):
                 posted.append(PostedCard(channel=self._name, destination=destination, number=number))
         for one in [*posted]:
-            if card.open and not one.reference and one.destination not in wanted:
-                posted.remove(one)  # no route leads there any more
+            if card.open and not one.reference and one.number != wanted.get(one.destination):
+                posted.remove(one)  # no route leads there any more, or a later reminder is due there
                 await self._cards.forget(approval_id, one)
         now_there = await asyncio.gather(*(self._bring(one, card) for one in posted))
         ahead = [one.due_ms / 1000 - time.time() for one in now_there if one and one.drawn != card.drawn]
@@ -202,9 +202,10 @@ class Delivery:
             bound.warning("card.failed", **_told(error))
             text = type(error).__name__
         else:
-            bound.info("card.updated" if there.reference else "card.posted")
-            there = replace(there, reference=reference, drawn=card.drawn, gone=False)
-            return replace(there, tries=0, error="", due_ms=0)
+            bound.info("card.updated" if reference == there.reference else "card.posted")
+            return replace(
+                there, reference=reference, drawn=card.drawn, gone=False, tries=0, error="", due_ms=0
+            )
         tries = there.tries + 1
         wait = min(2.0 ** min(tries, 30), MOST_BACKOFF_SECONDS)
         if retry_after is not None and retry_after >= 0:

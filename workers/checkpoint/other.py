@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
 
 from ..errors import InvalidSettings
+from ..named_functions import load_function
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -24,9 +24,9 @@ async def other_checkpointer(settings: Settings) -> AsyncIterator[BaseCheckpoint
         InvalidSettings: one line, when the factory is not there, raises, or gives something else.
     """
     name = settings.checkpointer
-    module, _, attribute = name.partition(":")
+    factory = load_function(name, "PLACET_CHECKPOINTER")
     try:
-        made = getattr(import_module(module), attribute)(settings)
+        made = factory(settings)
         entered = await made.__aenter__() if _is_context(made) else made
     except Exception as error:
         text = " ".join(str(error).split())

@@ -21,13 +21,18 @@ from .blocks import message, section, shortened
 from .clicks import Clicks
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from aiohttp import web
 
     from ..card import Card
     from ..reviews import Reviews
 
 CALL_SECONDS = 15
-_REFUSED = ("invalid_auth", "not_authed", "account_inactive", "token_revoked", "token_expired")
+_REFUSED = (
+    *("invalid_auth", "not_authed", "account_inactive", "token_revoked", "token_expired"),
+    *("not_allowed_token_type", "missing_scope"),
+)
 AGAIN_SECONDS = 5.0
 """How long it waits when Slack cannot be reached at its start."""
 
@@ -64,7 +69,7 @@ class SlackChannel:
 
     async def serve(self, reviews: Reviews) -> None:
         """Take what people do until cancelled; raises as `Channel.serve`."""
-        await self._check_token()
+        await _until_known(self._client.auth_test, "PLACET_SLACK_BOT_TOKEN")
         app = AsyncApp(
             client=self._client,
             signing_secret=self._secret,
@@ -122,36 +127,18 @@ class SlackChannel:
         blocks = [section((shortened(text, 3000), False))]
         await self._call("chat.postEphemeral", channel=channel, user=user, text="Placet", blocks=blocks)
 
-    async def _check_token(self) -> None:
-        """Wait until Slack knows the token; it may be out of reach for a while.
-
-        Raises:
-            InvalidSettings: when Slack refuses it.
-        """
-        while True:
-            try:
-                await self._client.auth_test()
-            except SlackApiError as error:
-                why = error.response.get("error")
-                if why in _REFUSED:
-                    raise InvalidSettings(f"PLACET_SLACK_BOT_TOKEN: Slack refuses it: {why}") from None
-                told = why or f"status {error.response.status_code}"
-            except (aiohttp.ClientError, TimeoutError, OSError) as error:
-                told = type(error).__name__
-            else:
-                return
-            log.warning("slack.unreached", error=told)
-            await asyncio.sleep(AGAIN_SECONDS)
-
     async def _connect(self, app: AsyncApp) -> None:
         """Take what comes by Socket Mode; the library connects again by itself."""
+
+        # the library would try a token that is refused for ever
+        def opened() -> Awaitable[object]:
+            return self._client.apps_connections_open(app_token=self._app_token)
+
+        await _until_known(opened, "PLACET_SLACK_APP_TOKEN")
         socket = AsyncSocketModeHandler(app, self._app_token)
         try:
             await socket.connect_async()  # type: ignore[no-untyped-call]
             await asyncio.Event().wait()
-        except SlackApiError as error:
-            why = error.response.get("error", "")
-            raise InvalidSettings(f"PLACET_SLACK_APP_TOKEN: Slack refuses it: {why}") from None
         finally:
             await socket.close_async()  # type: ignore[no-untyped-call]
 
@@ -170,3 +157,25 @@ class SlackChannel:
             raise Undelivered(f"{method}: {type(error).__name__}") from None
         told: dict[str, Any] = dict(answer.data) if isinstance(answer.data, dict) else {}
         return told
+
+
+async def _until_known(call: Callable[[], Awaitable[object]], setting: str) -> None:
+    """Call until Slack answers: it may be out of reach for a while.
+
+    Raises:
+        InvalidSettings: when it refuses the token that the setting has.
+    """
+    while True:
+        try:
+            await call()
+        except SlackApiError as error:
+            why = error.response.get("error")
+            if why in _REFUSED:
+                raise InvalidSettings(f"{setting}: Slack refuses it: {why}") from None
+            told = why or f"status {error.response.status_code}"
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            told = type(error).__name__
+        else:
+            return
+        log.warning("slack.unreached", error=told)
+        await asyncio.sleep(AGAIN_SECONDS)
