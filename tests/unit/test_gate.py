@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from driver import Driver
 from gates import HELLO, LOOK, MAIL, PAY, Mode, Shop
+from langchain.agents import create_agent
 from langchain.agents import middleware as stock
 from langchain.agents.middleware import AgentMiddleware
 from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.tools import tool
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.errors import is_invalid_resume
-from langgraph.types import Interrupt
+from langgraph.types import Command, Interrupt
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from placet.approvals.decisions import check_decision
@@ -23,7 +27,7 @@ from placet.middleware import HumanInTheLoopMiddleware, PIIMiddleware, ToolCallL
 from placet.middleware.calling import with_distinct_ids
 from placet.middleware.gate.reviews import policy_of
 from placet.middleware.shared import UNKNOWN_CALL
-from placet.middleware.testing import Call
+from placet.middleware.testing import Call, ScriptedModel, Step
 
 if TYPE_CHECKING:
     from langgraph.prebuilt.tool_node import ToolCallRequest
@@ -507,3 +511,32 @@ def test_ids_are_told_apart_wherever_a_message_has_its_calls() -> None:
     assert [one["id"] for one in told.content[1:]] == ids  # type: ignore[index]
     assert [one["id"] for one in message.content[1:]] == ["c", "d", "c"]  # type: ignore[index]
     assert with_distinct_ids(told) is told
+
+
+@BOTH
+async def test_what_became_of_a_gated_call_is_kept_for_those_its_gate_names(mode: Mode) -> None:
+    policy = {"reviewers": ["group:finance"]}
+    started = asyncio.Event()
+
+    @tool
+    async def pay(to: str) -> str:
+        """Pay."""
+        started.set()
+        await asyncio.Event().wait()
+        return to
+
+    gate = HumanInTheLoopMiddleware(
+        {"pay": {"allowed_decisions": ["approve"], "policy": policy}}, interrupt_mode=mode
+    )
+    model = ScriptedModel(script=[Step(calls=[Call("pay", {"to": "ann"})]), "end"])
+    driver = Driver(create_agent(model, [pay], middleware=[gate], checkpointer=InMemorySaver()))
+    await driver.go(HELLO)
+    (asked,) = driver.waiting
+    approve: Any = {"type": "approve"}
+    answer = {"decisions": [approve]} if mode == "batched" else approve
+    resume: Any = Command(resume={asked.id: answer})
+    await driver.die(resume, when=started.is_set)
+    # in a batch the answer was taken with the step before; a worker hands the other one over again
+    await driver.go(None if mode == "batched" else resume)
+    (unknown,) = [one for one in driver.waiting if one.value.get("type") == UNKNOWN_CALL]
+    assert unknown.value["policy"] == policy
